@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module: base
+ * idmap - which user and group ids a user namespace of ours gets (user_namespaces(7)).
+ *
+ * Four modes, chosen by what the caller may do, never silently weaker than asked:
+ *   mapped  root of the initial user namespace: own range per sandbox, id-mapped mounts
+ *           (mount_setattr(2), overlay since Linux 5.19); layers on disk carry container ids
+ *   shared  root where id-mapped mounts are refused or in a child user namespace: one range
+ *   subid   an ordinary user with subordinate ids (subuid(5)), through newuidmap and newgidmap
+ *   single  an ordinary user without them: container 0 is the caller, setgroups denied
+ */
+#ifndef OSBX_IDMAP_H
+#define OSBX_IDMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+
+#define IDMAP_RANGES_MAX    8
+#define IDMAP_SANDBOX_IDS   65536U
+#define IDMAP_DEFAULT_FIRST 1879048192U /* 0x70000000, systemd's container range ends below */
+
+enum idmap_mode {
+	IDMAP_MAPPED,
+	IDMAP_SHARED,
+	IDMAP_SUBID,
+	IDMAP_SINGLE,
+	IDMAP_MODE_COUNT,
+};
+
+struct idmap_range {
+	uint32_t inside;
+	uint32_t outside;
+	uint32_t count;
+};
+
+struct idmap {
+	enum idmap_mode mode;
+	bool helpers;   /* written by newuidmap and newgidmap */
+	bool setgroups; /* false: "deny" is written first, setgroups(2) fails inside */
+	size_t uids_n;
+	size_t gids_n;
+	struct idmap_range uids[IDMAP_RANGES_MAX];
+	struct idmap_range gids[IDMAP_RANGES_MAX];
+};
+
+/* Name of a mode: the folder below layers/. */
+const char *idmap_mode_name(enum idmap_mode mode);
+/* Choose the mode and the map for this process. For IDMAP_MAPPED the map is left at
+ * IDMAP_DEFAULT_FIRST: idmap_set_first moves it to a sandbox's own range. Reads /proc/self and
+ * /etc/subuid, /etc/subgid (strictly; overlapping or too short entries are skipped); never starts
+ * a program. ERRC_UNSUPPORTED with the blocker and remedy when no mode can work. */
+int idmap_choose(struct idmap *out_map, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* The first id and number of ids that root may hand out: entry of "osbx" in /etc/subuid, else
+ * IDMAP_DEFAULT_FIRST up to 4294901760. */
+void idmap_root_range(uint32_t *out_first, uint32_t *out_count) NONNULL(1, 2);
+/* Container ids 0..65535 become first..first+65535. */
+void idmap_set_first(struct idmap *map, uint32_t first) NONNULL(1);
+/* Is this the initial user namespace (inode PROC_USER_INIT_INO of nsfs)? */
+bool idmap_is_initial_userns(void);
+/* Write the maps of pid, a child that waits in its new user namespace: directly, or by starting
+ * newuidmap and newgidmap at once (2.2 ms each), with a deadline and their exit status checked. */
+int idmap_write(const struct idmap *map, pid_t pid, struct error *e) MUST_CHECK NONNULL(1, 3);
+/* A user namespace with this map, held only by the returned descriptor (for MOUNT_ATTR_IDMAP and
+ * setns). Owned by the caller. */
+int idmap_userns_open(const struct idmap *map, int *out_userns_fd, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* Outside id of an inside id, or UINT32_MAX when it has none. */
+uint32_t idmap_outside(const struct idmap_range *ranges, size_t n, uint32_t inside) NONNULL(1);
+
+#endif
