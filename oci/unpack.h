@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unpack - turn layer blobs into directories of the store, and archives into a staging directory.
+ *
+ * Each layer is handled by a process of its own ("osbx unpack"): a throw-away user namespace of
+ * the store's id mode, chroot in the layer's staging directory, six capabilities, syscall filter.
+ * One pass: copy to the blob store, SHA-256, inflate, SHA-256, untar.
+ */
+#ifndef OSBX_OCI_UNPACK_H
+#define OSBX_OCI_UNPACK_H
+
+#include <osbx/image.h>
+
+/* One layer to make present. Descriptors are borrowed. */
+struct unpack_layer {
+	const struct image_layer *layer;
+	int blob_fd;  /* the bytes: a regular file at its start, or a pipe */
+	int copy_fd;  /* -1, or an empty file of the store's staging that receives the same bytes */
+	bool present; /* in: the directory CHAIN is there already, only verify and copy the blob */
+};
+
+struct unpack_opts {
+	const struct idmap *map;
+	uint64_t unpack_max;
+	const struct image_progress *progress;
+};
+
+/* Verify (size, digest of the blob, diff id) and unpack all layers of one image, lowest first, in
+ * parallel where there is more than one, and publish their directories under layers/MODE/. The
+ * blobs written to copy_fd are verified but not published: that is the caller's rename. On failure
+ * nothing is published. */
+int unpack_layers(struct store *st, const struct unpack_opts *opts, struct unpack_layer *layers,
+		size_t n, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 5);
+/* Extract the regular files and links of an oci-archive or docker-archive (tar, optionally
+ * compressed) read from archive_fd into the directory dir_fd: at most LIMIT_ARCHIVE_MEMBERS
+ * members and max bytes, names normalised and kept beneath it. */
+int unpack_archive(int archive_fd, int dir_fd, uint64_t max, struct error *e) MUST_CHECK NONNULL(4);
+
+#endif
