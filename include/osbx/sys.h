@@ -10,16 +10,38 @@
 #ifndef OSBX_SYS_H
 #define OSBX_SYS_H
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/mount.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/mount.h> /* MS_*, MNT_DETACH: after linux/mount.h, whose MS_* it replaces */
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <unistd.h> /* CLOSE_RANGE_CLOEXEC */
 
 #include <osbx/compiler.h>
+
+/* Linux 6.3; Debian 12 has the headers of 6.1. */
+#ifndef MFD_NOEXEC_SEAL
+#	define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#ifndef MFD_EXEC
+#	define MFD_EXEC 0x0010U
+#endif
+#ifndef MOUNT_ATTR_NOSYMFOLLOW
+#	define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
+#endif
+
+/* The sets of capget(2), bit masks of CAP_*. */
+struct sys_caps {
+	uint64_t effective;
+	uint64_t permitted;
+	uint64_t inheritable;
+};
 
 /* mount(2). */
 int sys_mount(const char *src, const char *dst, const char *type, unsigned long flags,
@@ -46,8 +68,10 @@ int sys_mount_setattr(int mount_fd, unsigned int flags, const struct mount_attr 
 /* pivot_root(".", ".") */
 int sys_pivot_root(const char *new_root, const char *put_old) MUST_CHECK;
 /* clone3(2); ENOSYS or EPERM of an outer filter falls back to clone(2) without CLONE_INTO_CGROUP
- * (then -EOPNOTSUPP if a cgroup was asked for and could not be used). Returns the pid in the
- * parent, 0 in the child, -errno. *out_pidfd is set in the parent. cgroup_fd may be -1. */
+ * (then -EOPNOTSUPP if a cgroup was asked for and could not be used: call again without it; EPERM
+ * of the kernel itself is told then). Returns the pid in the parent, 0 in the child, -errno.
+ * *out_pidfd (O_CLOEXEC) is set in the parent. cgroup_fd may be -1. The child has a copy of the
+ * memory, as after fork; SIGCHLD is its exit signal. */
 pid_t sys_clone(uint64_t flags, int cgroup_fd, int *out_pidfd) MUST_CHECK;
 /* fork(2) by raw clone with SIGCHLD, for helpers that stay in this image. */
 pid_t sys_fork(void) MUST_CHECK;
@@ -72,6 +96,9 @@ int sys_setresuid(uid_t uid) MUST_CHECK;
 int sys_sethostname(const char *name) MUST_CHECK;
 /* prctl(2) with one argument, the rest 0. */
 int sys_prctl(int option, unsigned long arg) MUST_CHECK;
+/* capget(2), capset(2) of the calling thread. */
+int sys_capget(struct sys_caps *out_caps) MUST_CHECK;
+int sys_capset(const struct sys_caps *caps) MUST_CHECK;
 /* seccomp(SECCOMP_SET_MODE_FILTER); needs no_new_privs or CAP_SYS_ADMIN. */
 int sys_seccomp(const struct sock_filter *insns, size_t n) MUST_CHECK;
 /* mknodat(2). */
