@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module: engine
+ * request - a validated wish for a sandbox, from the command line or JSON alike.
+ */
+#ifndef OSBX_REQUEST_H
+#define OSBX_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <osbx/cleanup.h>
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+#include <osbx/spec.h>
+#include <osbx/strv.h>
+
+struct request_volume {
+	char *src; /* absolute host path */
+	char *dst; /* absolute path inside */
+	bool read_only;
+};
+
+struct request_tmpfs {
+	char *dst;
+	uint64_t size; /* bytes; 0: kernel's default */
+};
+
+struct sandbox_request {
+	char *image;         /* as the user wrote it */
+	struct strv command; /* replaces the image's Cmd when not empty */
+	char *entrypoint;    /* NULL: the image's; "": none; else one program */
+	struct strv env;     /* NAME=VALUE */
+	char *workdir;
+	char *user;
+	struct strv groups;
+	char *hostname;
+	char *name;
+	struct strv labels; /* K=V */
+	size_t volumes_n;
+	struct request_volume *volumes;
+	size_t tmpfs_n;
+	struct request_tmpfs *tmpfs;
+	bool read_only;
+	bool interactive;
+	bool tty;
+	bool keep;
+	bool isolation;
+	enum spec_network network;
+	uint64_t caps;       /* workload's mask */
+	char *seccomp;       /* NULL or "default", "unconfined", or a file */
+	char *platform;      /* NULL: this machine */
+	uint64_t unpack_max; /* 0: default */
+	uint64_t shm_bytes;  /* 0: default */
+};
+
+/* Defaults: network none, capabilities caps_workload_default. */
+void request_init(struct sandbox_request *r) NONNULL(1);
+void request_done(struct sandbox_request *r);
+AUTO_DEFINE(request, struct sandbox_request, request_done);
+/* "SRC:DST[:ro|rw]" (SRC absolute, or relative beginning with "." or containing "/"; a bare name
+ * would be a named volume, which does not exist yet: ERRC_INVALID says so). */
+int request_add_volume(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* "DST[:SIZE]" or "DST:size=SIZE". */
+int request_add_tmpfs(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* "NAME=VALUE", or "NAME": the caller's own value, nothing if it has none (docker, podman). */
+int request_add_env(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* A file of such lines; '#' comments and blank lines. */
+int request_add_env_file(struct sandbox_request *r, const char *path, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* "private", "none" or "host". Private is ERRC_UNSUPPORTED until it exists. */
+int request_set_network(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* Add or drop a capability by name, or "all". A capability outside what a sandbox can hold safely
+ * is refused with the reason. */
+int request_change_cap(struct sandbox_request *r, const char *name, bool add,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 4);
+/* Everything that can be said without an image: names, lengths, absolute destinations, duplicates,
+ * host names (RFC 1123, at most 64), labels, -t without a terminal is the caller's to check. */
+int request_validate(const struct sandbox_request *r, struct error *e) MUST_CHECK NONNULL(1, 2);
+
+#endif
