@@ -10,8 +10,11 @@
  *
  *   keeper ── START {tag, flags; fds: spec memfd, stdin, stdout, stderr} ─▶ execd
  *          ◀─ STARTED {tag, pid; fds: pty master if EXECD_START_TTY} or FAILED {tag, error}
- *          ── SIGNAL {tag, signo} ─▶         to the process group of tag (tag 0: every process)
+ *          ── SIGNAL {tag, signo} ─▶         see below; tag 0: every process
  *          ◀─ EXITED {tag, status}           exit code, or 128 + signal with .signal set
+ * A signal goes to the process group of tag. For the main process only SIGINT and SIGQUIT do, as
+ * from a keyboard; all others go to the process itself, which may have children to end in order.
+ * A signal for a tag that has ended is ignored.
  * When the process started with EXECD_START_MAIN has exited, execd sends EXITED and ends, and with
  * it the pid namespace. The end of the channel ends execd too.
  */
@@ -78,8 +81,9 @@ struct execd_config {
 	uint32_t isolation;     /* nonzero: PID 1 keeps CAP_SYS_ADMIN (--isolation) */
 	uint32_t has_setgroups; /* zero in single-id mode: setgroups(2) fails */
 	uint32_t ids_max;       /* ids 0..ids_max-1 exist inside */
-	uint32_t own_filter_n;
+	uint32_t own_filter_n;  /* inherited by every process: never narrower than the workload's */
 	uint32_t workload_filter_n;
+	uint64_t caps; /* what any process may be given; PID 1 adds what it needs itself */
 	struct sock_filter *own_filter;      /* heap after execd_config_decode */
 	struct sock_filter *workload_filter; /* heap after execd_config_decode */
 };

@@ -3,8 +3,9 @@
  * module: policy
  * secfilter - syscall filters as BPF instructions, ready to install.
  *
- * The default filters are compiled by libseccomp at build time and are part of the program; custom
- * profiles (--seccomp FILE) load libseccomp on demand and are kept in a cache keyed by digest.
+ * The default filters are compiled at build time (libseccomp knows the numbers of each machine) and
+ * are part of the program; custom profiles (--seccomp FILE) load libseccomp on demand and are kept
+ * in a cache that holds the profile beside its instructions.
  * Allow-list in the spirit of the container ecosystem's default profile; clone3 and io_uring give
  * ENOSYS, keyrings, nested user namespaces, TIOCSTI/TIOCLINUX (32-bit compare), unusual socket
  * families EPERM or EAFNOSUPPORT; foreign ABIs are killed.
@@ -24,7 +25,10 @@
 enum secfilter_kind {
 	SECFILTER_WORKLOAD,           /* every process of a sandbox but PID 1 */
 	SECFILTER_WORKLOAD_ISOLATION, /* the same with --isolation: mounts and user namespaces */
-	SECFILTER_INIT,               /* execd itself, after enter() */
+	SECFILTER_INIT,               /* execd itself, after enter(); inherited by its children, so
+				       * never narrower than WORKLOAD. None (an empty one) when the
+				       * workload has a profile of its own or is unconfined. */
+	SECFILTER_INIT_ISOLATION,     /* the same for WORKLOAD_ISOLATION */
 	SECFILTER_UNPACK,             /* osbx unpack, once its libraries are loaded */
 	SECFILTER_KIND_COUNT,
 };
