@@ -7,14 +7,47 @@
 #define OSBX_CLI_H
 
 #include <osbx/args.h>
+#include <osbx/buf.h>
+#include <osbx/dirs.h>
+#include <osbx/error.h>
+#include <osbx/idmap.h>
+#include <osbx/store.h>
 
-extern const struct args_command cmd_run;    /* cmd_run.c */
-extern const struct args_command cmd_load;   /* cmd_load.c */
-extern const struct args_command cmd_images; /* cmd_images.c */
-extern const struct args_command cmd_rmi;    /* cmd_images.c */
-extern const struct args_command cmd_tag;    /* cmd_images.c */
-extern const struct args_command cmd_save;   /* cmd_save.c */
-extern const struct args_command cmd_gc;     /* cmd_gc.c */
-extern const struct args_command cmd_unpack; /* cmd_hidden.c */
+extern const struct args_command cmd_run;     /* cmd_run.c */
+extern const struct args_command cmd_load;    /* cmd_load.c */
+extern const struct args_command cmd_images;  /* cmd_images.c */
+extern const struct args_command cmd_rmi;     /* cmd_rmi.c */
+extern const struct args_command cmd_tag;     /* cmd_rmi.c */
+extern const struct args_command cmd_save;    /* cmd_save.c */
+extern const struct args_command cmd_gc;      /* cmd_gc.c */
+extern const struct args_command cmd_version; /* main.c */
+extern const struct args_command cmd_unpack;  /* cmd_hidden.c */
+
+/* What every command about images needs: directories, the caller's id mode, the open store. */
+struct cli_store {
+	struct dirs dirs;
+	struct idmap map;
+	struct store *store;
+	int hold_fd; /* store_hold, -1 if not asked for */
+};
+
+#define CLI_STORE_INIT                            \
+	{                                         \
+		.dirs = DIRS_INIT, .hold_fd = -1, \
+	}
+
+/* Open all of it; hold takes the store's content shared. */
+int cli_store_open(struct cli_store *cs, bool hold, struct error *e) MUST_CHECK NONNULL(1, 3);
+void cli_store_done(struct cli_store *cs);
+AUTO_DEFINE(cli_store, struct cli_store, cli_store_done);
+
+/* Print the error and give its exit status. */
+int cli_fail(const struct error *e) NONNULL(1);
+/* Write a finished document or text to standard output; exit status 0, or 125 with a message. */
+int cli_print(const struct buf *text) NONNULL(1);
+/* Free content that neither an image nor a sandbox refers to. */
+int cli_collect(struct cli_store *cs, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* Give the unpack helper its syscall filter (policy and oci do not know each other). */
+void cli_set_unpack_filter(void);
 
 #endif

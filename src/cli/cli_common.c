@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <unistd.h>
+
+#include <osbx/fd.h>
+#include <osbx/log.h>
+
+#include "cli.h"
+
+int cli_store_open(struct cli_store *cs, bool hold, struct error *e)
+{
+	if (dirs_open(&cs->dirs, e) < 0 || idmap_choose(&cs->map, e) < 0) {
+		return -1;
+	}
+	cs->store = store_open(cs->dirs.root, e);
+	if (!cs->store || store_settle_mode(cs->store, &cs->map, e) < 0) {
+		return -1;
+	}
+	if (hold) {
+		cs->hold_fd = store_hold(cs->store, LOCK_MODE_SHARED, e);
+		return cs->hold_fd < 0 ? -1 : 0;
+	}
+	return 0;
+}
+
+void cli_store_done(struct cli_store *cs)
+{
+	if (cs) {
+		fd_close(&cs->hold_fd);
+		store_free(TAKE_PTR(cs->store));
+		dirs_done(&cs->dirs);
+	}
+}
+
+int cli_fail(const struct error *e)
+{
+	log_print_error(e);
+	return error_exit_status(e->code);
+}
+
+int cli_print(const struct buf *text)
+{
+	struct error e = ERROR_INIT;
+	struct span bytes = buf_span(text);
+	int r = fd_write_all(STDOUT_FILENO, bytes.p, bytes.n);
+
+	if (r < 0 && r != -EPIPE) {
+		(void)error_sys(&e, -r, "write to standard output");
+		return cli_fail(&e);
+	}
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <osbx/image.h>
+#include <osbx/secfilter.h>
+
+#include "cli.h"
+
+static const struct args_option hidden_options[] = { { .name = NULL } };
+
+void cli_set_unpack_filter(void)
+{
+	struct secfilter filter = { .n = 0 };
+
+	secfilter_builtin(SECFILTER_UNPACK, &filter);
+	unpack_set_filter(filter.insns, filter.n);
+}
+
+static int unpack_run(int argc, char **argv)
+{
+	cli_set_unpack_filter();
+	return unpack_main(argc, argv);
+}
+
+/* Started by oci/unpack.c with descriptors, never by a person. */
+const struct args_command cmd_unpack = {
+	.name = "unpack",
+	.synopsis = "",
+	.summary = "",
+	.options = hidden_options,
+	.run = unpack_run,
+	.hidden = true,
+};
