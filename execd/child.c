@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <osbx/buf.h>
+#include <osbx/caps.h>
+#include <osbx/fd.h>
+#include <osbx/limits.h>
+#include <osbx/path.h>
+#include <osbx/str.h>
+#include <osbx/sys.h>
+
+#include "execd.h"
+#include "passwd.h"
+#include "shown.h"
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* All strings twice over (argv and env), and the lengths between them. */
+#define SPEC_BYTES_MAX (4U * LIMIT_ARGS_BYTES)
+
+/* State between the steps. The process ends or execs: nothing is freed. */
+struct setup {
+	const struct child *child;
+	struct execd_process process;
+	struct passwd_user user;
+	const char *cwd;
+};
+
+static int step_spec(struct setup *s, struct error *e)
+{
+	struct buf b = BUF_INIT(SPEC_BYTES_MAX);
+	int fd = s->child->spec_fd;
+	int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd_read_all(fd, &b);
+
+	if (r == 0) {
+		r = execd_process_decode(buf_span(&b), &s->process);
+	}
+	buf_done(&b);
+	if (r < 0) {
+		return error_sys(e, -r, "read the description of the process");
+	}
+	s->cwd = s->process.cwd && s->process.cwd[0] ? s->process.cwd : "/";
+	return 0;
+}
+
+/* The dispositions are the default ones since enter(). */
+static int step_session(struct setup *s, struct error *e)
+{
+	sigset_t set;
+
+	(void)s;
+	(void)sigemptyset(&set);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0) {
+		return error_sys(e, errno, "unblock signals");
+	}
+	return setsid() < 0 ? error_sys(e, errno, "make a session") : 0;
+}
+
+static int step_terminal(struct setup *s, struct error *e)
+{
+	int fd = s->child->slave_fd;
+	struct winsize ws = {
+		.ws_row = (unsigned short)s->process.rows,
+		.ws_col = (unsigned short)s->process.cols,
+	};
+
+	if (fd < 0) {
+		return 0;
+	}
+	if (ioctl(fd, TIOCSCTTY, 0) < 0) {
+		return error_sys(e, errno, "make the pty the controlling terminal");
+	}
+	if (ws.ws_row > 0 && ws.ws_col > 0 && ioctl(fd, TIOCSWINSZ, &ws) < 0) {
+		return error_sys(e, errno, "set the size of the terminal");
+	}
+	return 0;
+}
+
+static int step_stdio(struct setup *s, struct error *e)
+{
+	for (int i = 0; i < 3; i++) {
+		int fd = s->child->slave_fd >= 0 ? s->child->slave_fd : s->child->stdio[i];
+		int r = dup2(fd, i) < 0 ? -errno : fd_set_nonblock(i, false);
+
+		if (r < 0) {
+			return error_sys(e, -r, "set up standard descriptor %d", i);
+		}
+	}
+	return 0;
+}
+
+static int step_user(struct setup *s, struct error *e)
+{
+	const struct execd_config *config = &s->child->execd->config;
+	const struct passwd_query query = {
+		.user = s->process.user ? s->process.user : "",
+		.groups = &s->process.groups,
+		.ids_max = config->ids_max,
+		.has_setgroups = config->has_setgroups != 0,
+	};
+
+	return passwd_resolve(s->child->execd->root_fd, &query, &s->user, e);
+}
+
+/* The user may open /dev/stdout or its terminal anew. An end whose owner has no id here (root's
+ * keeper) cannot be given away: the keeper has done that where it matters. */
+static int step_stdio_owner(struct setup *s, struct error *e)
+{
+	struct stat st;
+
+	(void)e;
+	for (int i = 0; i < 3; i++) {
+		if (fstat(i, &st) == 0 && st.st_uid != s->user.uid &&
+				(S_ISFIFO(st.st_mode) || s->child->slave_fd >= 0)) {
+			(void)!fchown(i, s->user.uid, (gid_t)-1);
+		}
+	}
+	return 0;
+}
+
+/* Make the directories that are missing as the user, but with the right to do so: they are the
+ * user's from the start, there is no moment in which a chown could meet another file. */
+static int cwd_make(struct setup *s)
+{
+	(void)setfsgid(s->user.gid);
+	(void)setfsuid(s->user.uid);
+	int r = caps_set(s->child->execd->caps); /* setfsuid has cleared some */
+
+	if (r == 0) {
+		autoclose int fd = path_mkdirs_beneath(s->child->execd->root_fd, s->cwd, 0755);
+
+		r = fd < 0 ? fd : 0;
+	}
+	(void)setfsuid(0);
+	(void)setfsgid(0);
+	return r;
+}
+
+static int step_cwd_make(struct setup *s, struct error *e)
+{
+	if (!s->process.cwd_create) {
+		return 0;
+	}
+	autoclose int fd = path_open_beneath(s->child->execd->root_fd, s->cwd, O_PATH, 0);
+
+	if (fd != -ENOENT) {
+		return 0;
+	}
+	int r = cwd_make(s);
+
+	return r < 0 ? error_sys(e, -r, "make the working directory \"%s\"", shown(s->cwd).text)
+		     : 0;
+}
+
+static int step_bound(struct setup *s, struct error *e)
+{
+	int r = caps_bound(s->process.caps);
+
+	return r < 0 ? error_sys(e, -r, "bound capabilities") : 0;
+}
+
+static int step_ids(struct setup *s, struct error *e)
+{
+	const struct passwd_user *u = &s->user;
+	int r = 0;
+
+	if (s->child->execd->config.has_setgroups) {
+		r = sys_setgroups(u->groups_n, u->groups);
+	}
+	if (r < 0) {
+		return error_sys(e, -r, "set supplementary groups");
+	}
+	r = sys_setresgid(u->gid);
+	if (r < 0) {
+		return error_sys(e, -r, "become group %u", u->gid);
+	}
+	r = sys_setresuid(u->uid);
+	return r < 0 ? error_sys(e, -r, "become user %u", u->uid) : 0;
+}
+
+static int step_caps(struct setup *s, struct error *e)
+{
+	int r = caps_set(s->user.uid == 0 ? s->process.caps : 0);
+
+	return r < 0 ? error_sys(e, -r, "set capabilities") : 0;
+}
+
+/* As the user, who must be able to enter it. */
+static int step_cwd(struct setup *s, struct error *e)
+{
+	char where[LIMIT_PATH_BYTES + 1];
+
+	if (chdir(s->cwd) < 0) {
+		int sysno = errno;
+
+		(void)error_set(e, ERRC_INVALID, "working directory \"%s\"", shown(s->cwd).text);
+		e->sysno = sysno;
+		return -1;
+	}
+	/* The kernel says "(unreachable)…" outside the root (CVE-2024-21626). */
+	long n = syscall(SYS_getcwd, where, sizeof(where));
+
+	if (n < 1 || where[0] != '/') {
+		return error_set(e, ERRC_DENIED, "working directory \"%s\" is not in the sandbox",
+				shown(s->cwd).text);
+	}
+	return 0;
+}
+
+static int env_default(struct strv *env, const char *name, const char *value, struct error *e)
+{
+	if (strv_env_find(env, name)) {
+		return 0;
+	}
+	int r = strv_addf(env, "%s=%s", name, value);
+
+	return r < 0 ? error_sys(e, -r, "add %s to the environment", name) : 0;
+}
+
+static int step_env(struct setup *s, struct error *e)
+{
+	struct strv *env = &s->process.env;
+
+	if (env_default(env, "PATH", DEFAULT_PATH, e) < 0 ||
+			(s->process.set_home && env_default(env, "HOME", s->user.home, e) < 0)) {
+		return -1;
+	}
+	return s->child->slave_fd >= 0 ? env_default(env, "TERM", "xterm", e) : 0;
+}
+
+/* Late, so that a small limit does not hit our own steps. */
+static int step_limits(struct setup *s, struct error *e)
+{
+	(void)umask(s->process.umask_bits & 0777);
+	for (uint32_t i = 0; i < s->process.rlimits_n; i++) {
+		const struct execd_rlimit *l = &s->process.rlimits[i];
+		const struct rlimit value = { .rlim_cur = l->soft, .rlim_max = l->hard };
+
+		if (setrlimit((__rlimit_resource_t)l->resource, &value) < 0) {
+			(void)error_sys(e, errno, "set resource limit %u to %llu:%llu", l->resource,
+					(unsigned long long)l->soft, (unsigned long long)l->hard);
+			return error_hint(e, "a limit cannot be raised above the caller's own");
+		}
+	}
+	return 0;
+}
+
+static int step_filter(struct setup *s, struct error *e)
+{
+	const struct execd_config *config = &s->child->execd->config;
+
+	/* The same program twice would only cost time at each system call. */
+	if (config->workload_filter_n == 0 || s->child->execd->filter_is_shared) {
+		return 0;
+	}
+	int r = sys_seccomp(config->workload_filter, config->workload_filter_n);
+
+	return r < 0 ? error_sys(e, -r, "install the syscall filter") : 0;
+}
+
+static int step_exec(struct setup *s, struct error *e)
+{
+	const struct execd_process *p = &s->process;
+
+	return command_exec(
+			strv_get(&p->argv), strv_get(&p->env), strv_env_find(&p->env, "PATH"), e);
+}
+
+struct child_step {
+	const char *name;
+	int (*run)(struct setup *s, struct error *e);
+};
+
+/* The bounding set needs CAP_SETPCAP, the working directory CAP_DAC_OVERRIDE: before the ids.
+ * Nothing stands between the filter and execve. */
+static const struct child_step child_steps[] = {
+	{ "process", step_spec },
+	{ "session", step_session },
+	{ "terminal", step_terminal },
+	{ "stdio", step_stdio },
+	{ "user", step_user },
+	{ "stdio", step_stdio_owner },
+	{ "cwd", step_cwd_make },
+	{ "capabilities", step_bound },
+	{ "ids", step_ids },
+	{ "capabilities", step_caps },
+	{ "cwd", step_cwd },
+	{ "environment", step_env },
+	{ "limits", step_limits },
+	{ "filter", step_filter },
+	{ "exec", step_exec },
+};
+
+void child_run(const struct child *c)
+{
+	struct setup s = { .child = c };
+	struct error e = ERROR_INIT;
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(child_steps) && child_steps[i].run(&s, &e) == 0) {
+		i++;
+	}
+	/* What the user can mend reads better without our word for it. */
+	if (e.code == ERRC_SYSTEM || e.code == ERRC_INTERNAL) {
+		(void)error_wrap(&e, "%s", child_steps[i].name);
+	}
+	int r = fd_write_all(c->report_fd, &e, sizeof(e));
+
+	_exit(error_exit_status(r < 0 ? ERRC_INTERNAL : e.code));
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module: execd
+ * execd - what the files of PID 1 share.
+ */
+#ifndef OSBX_EXECD_EXECD_H
+#define OSBX_EXECD_EXECD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+#include <osbx/execd_proto.h>
+#include <osbx/loop.h>
+
+#define EXECD_PROCESSES_MAX  1024
+#define EXECD_STATUS_CHANNEL 125 /* exit status when the keeper's channel is gone */
+
+enum process_stage {
+	PROCESS_STARTING, /* forked; its report is awaited */
+	PROCESS_RUNNING,  /* execve has happened, the keeper knows */
+	PROCESS_FAILED,   /* the keeper knows why; not reaped yet */
+};
+
+/* A process that the keeper started. It leaves the table in the moment it is reaped, so that a
+ * signal can never meet another process of the same number. */
+struct process {
+	uint32_t tag;
+	uint32_t flags;
+	pid_t pid;
+	enum process_stage stage;
+	int report_fd;             /* end of file: execve has happened; else a struct error */
+	struct loop_source report; /* watches report_fd */
+	int master_fd;             /* of its pty until the keeper has it, else -1 */
+	struct execd *execd;
+	struct process *next; /* execd.processes */
+};
+
+struct execd {
+	int init_fd;    /* until UP */
+	int control_fd; /* to the keeper */
+	int config_fd;  /* until it is read */
+	int root_fd;    /* O_PATH, "/" after enter() */
+	int signal_fd;  /* SIGCHLD */
+	uint64_t caps;  /* permitted set of PID 1 */
+	struct execd_config config;
+	bool filter_is_shared; /* the workload's filter is our own and so inherited */
+	struct loop *loop;
+	struct loop_source control;
+	struct loop_source sigchld;
+	struct process *processes;
+	uint32_t processes_n;
+};
+
+/* Everything a child needs to become the process it was asked to be. */
+struct child {
+	const struct execd *execd;
+	int spec_fd;   /* memfd of a struct execd_process */
+	int stdio[3];  /* -1 with a tty */
+	int slave_fd;  /* with a tty, else -1 */
+	int report_fd; /* closed by execve */
+};
+
+/* Move into the sandbox, give up what is not needed. The error names the step. */
+int enter(struct execd *x, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* Serve the keeper and reap until the main process has ended or the channel has. Exit status. */
+int serve(struct execd *x) NONNULL(1) MUST_CHECK;
+/* Take SIGCHLD and start to watch it. */
+int serve_begin(struct execd *x, struct error *e) MUST_CHECK NONNULL(1, 2);
+
+/* Send to the keeper, with a descriptor unless fd is -1. A failure ends the loop: the keeper is
+ * gone. */
+void answer(const struct execd *x, enum execd_msg type, const void *payload, uint32_t n, int fd)
+		NONNULL(1);
+void answer_failed(const struct execd *x, uint32_t tag, const struct error *e) NONNULL(1, 3);
+
+/* Start a process; its answer comes through the loop. Takes no descriptor of fds over. */
+int process_start(struct execd *x, const struct execd_start *start, const int *fds,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+/* Send a signal by the rules of execd_proto.h. */
+void process_signal(const struct execd *x, uint32_t tag, int signo) NONNULL(1);
+/* Reap whatever has ended, also orphans. True when the main process was among them; its status is
+ * then in *out_status. */
+bool process_reap(struct execd *x, int *out_status) NONNULL(1, 2);
+
+/* Body of a forked child: set everything up, execve. Reports its error and exits on failure. */
+NORETURN void child_run(const struct child *c) NONNULL(1);
+/* execve argv[0], searched in the PATH of env when it has no slash. Returns only with an error:
+ * ERRC_NO_COMMAND or ERRC_NOT_EXECUTABLE. */
+int command_exec(char *const *argv, char *const *env, const char *path_list, struct error *e)
+		NONNULL(1, 2, 3, 4) MUST_CHECK;
+
+/* A pty of the devpts at /dev/pts, which is checked to be one (CVE-2025-52565). Both descriptors
+ * are O_CLOEXEC and owned by the caller. */
+int pty_open(int root_fd, int *out_master_fd, int *out_slave_fd, struct error *e) MUST_CHECK
+		NONNULL(2, 3, 4);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module: execd
+ * passwd - user and groups of a process by the image's own files, without NSS.
+ *
+ * "uid", "uid:gid", "uid:group", "name", "name:group", "name:gid" or "" (uid 0). A text of digits
+ * is an id and never a name; ids are decimal, 0 to 4294967294 (CVE-2024-40635, CVE-2026-30892).
+ * Without a group, the group and the supplementary groups are the user's own; an explicit group
+ * replaces both. Only regular files reached without links count, with bounded size and lines
+ * (CVE-2024-9407: a FIFO; CVE-2026-47262: an endless file).
+ */
+#ifndef OSBX_EXECD_PASSWD_H
+#define OSBX_EXECD_PASSWD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <osbx/cleanup.h>
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+#include <osbx/limits.h>
+#include <osbx/span.h>
+#include <osbx/strv.h>
+
+struct passwd_query {
+	const char *user;          /* never NULL */
+	const struct strv *groups; /* additional ones, names or ids */
+	uint32_t ids_max;          /* ids 0..ids_max-1 exist in this sandbox */
+	bool has_setgroups;        /* supplementary groups can be set */
+};
+
+struct passwd_user {
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t groups[LIMIT_GROUPS]; /* supplementary, no duplicates */
+	size_t groups_n;
+	char *home; /* absolute; "/" when nothing is known. Owned. */
+};
+
+/* One of the two files. */
+struct passwd_file {
+	struct span text;   /* empty when there is none */
+	const char *absent; /* why there is none ("does not exist"), or NULL */
+	struct error error; /* it could not be read; reported by whoever needs it */
+};
+
+struct passwd_files {
+	struct passwd_file passwd;
+	struct passwd_file group;
+};
+
+void passwd_user_done(struct passwd_user *u);
+AUTO_DEFINE(passwd_user, struct passwd_user, passwd_user_done);
+/* The decision alone, from bytes in memory. ERRC_INVALID (bad text, unknown name, an id that does
+ * not exist here), ERRC_LIMIT, or the error of a file that is needed. */
+int passwd_lookup(const struct passwd_query *q, const struct passwd_files *files,
+		struct passwd_user *out_user, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+/* The same with etc/passwd and etc/group beneath root_fd. */
+int passwd_resolve(int root_fd, const struct passwd_query *q, struct passwd_user *out_user,
+		struct error *e) MUST_CHECK NONNULL(2, 3, 4);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <osbx/fd.h>
+#include <osbx/packet.h>
+
+#include "execd.h"
+
+static struct execd *execd_of_control(struct loop_source *src)
+{
+	return container_of(src, struct execd, control);
+}
+
+/* 0, or -1: the keeper speaks another language. */
+static int request_start(struct execd *x, const struct packet *p)
+{
+	struct error e = ERROR_INIT;
+	const struct execd_start *start = execd_payload(p, sizeof(*start));
+
+	if (!start || p->fds_n != ((start->flags & EXECD_START_TTY) ? 1 : 4)) {
+		return -1;
+	}
+	if (process_start(x, start, p->fds, &e) < 0) {
+		answer_failed(x, start->tag, &e);
+	}
+	return 0;
+}
+
+static int request_signal(struct execd *x, const struct packet *p)
+{
+	const struct execd_signal *s = execd_payload(p, sizeof(*s));
+
+	if (!s || p->fds_n > 0) {
+		return -1;
+	}
+	process_signal(x, s->tag, s->signo);
+	return 0;
+}
+
+struct request {
+	enum execd_msg type;
+	int (*run)(struct execd *x, const struct packet *p);
+};
+
+static const struct request requests[] = {
+	{ EXECD_MSG_START, request_start },
+	{ EXECD_MSG_SIGNAL, request_signal },
+};
+
+static int request_run(struct execd *x, const struct packet *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+		if (p->type == requests[i].type) {
+			return requests[i].run(x, p);
+		}
+	}
+	return -1;
+}
+
+static void control_on_ready(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct execd *x = execd_of_control(src);
+	struct packet p;
+
+	(void)events;
+	int r = packet_recv(x->control_fd, &p, 0);
+
+	if (r == -EAGAIN) {
+		return;
+	}
+	if (r > 0) {
+		r = request_run(x, &p);
+		packet_done(&p);
+		if (r == 0) {
+			return;
+		}
+	}
+	/* Nobody is left to serve. Our end is everybody's: the kernel kills the namespace. */
+	loop_stop(loop, EXECD_STATUS_CHANNEL);
+}
+
+static void sigchld_on_ready(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct execd *x = container_of(src, struct execd, sigchld);
+	struct signalfd_siginfo si;
+	int status = 0;
+
+	(void)events;
+	/* One signal may stand for many children: what is read says nothing. */
+	ssize_t n = fd_read(x->signal_fd, &si, sizeof(si));
+
+	assert(n == (ssize_t)sizeof(si) || n == -EAGAIN);
+	if (process_reap(x, &status)) {
+		loop_stop(loop, status);
+	}
+}
+
+int serve_begin(struct execd *x, struct error *e)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
+		return error_sys(e, errno, "block SIGCHLD");
+	}
+	x->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	x->loop = loop_new();
+	if (x->signal_fd < 0 || !x->loop) {
+		return error_sys(e, errno, "make its event loop");
+	}
+	int r = loop_add(x->loop, &x->sigchld, x->signal_fd, EPOLLIN, sigchld_on_ready);
+
+	if (r == 0) {
+		r = loop_add(x->loop, &x->control, x->control_fd, EPOLLIN, control_on_ready);
+	}
+	return r < 0 ? error_sys(e, -r, "watch its channel") : 0;
+}
+
+int serve(struct execd *x)
+{
+	int r = loop_run(x->loop);
+
+	return r < 0 ? EXECD_STATUS_CHANNEL : r;
+}
