@@ -16,7 +16,7 @@
 
 struct spawn_fd {
 	int from; /* descriptor here */
-	int to;   /* number in the child */
+	int to;   /* number in the child, 0..255, each once */
 };
 
 struct spawn_opts {
@@ -37,6 +37,9 @@ int spawn_start(const struct spawn_opts *opts, int *out_pidfd, pid_t *out_pid,
 /* Wait up to timeout_ms (-1: for ever) and reap. 0 with a waitid-style status in *out_status as
  * exit code 0..255 or 128 + signal; -ETIMEDOUT; -errno. */
 int spawn_wait(int pidfd, int timeout_ms, int *out_status) MUST_CHECK NONNULL(3);
+/* Where spawn_start would find a program: an absolute path of an executable file, or NULL. Caller
+ * frees. For choices and reports; spawn_start itself looks again. */
+char *spawn_find(const char *name) NONNULL(1) MUST_CHECK;
 /* Path of this program that survives replacement of the file: "/proc/self/exe". */
 extern const char spawn_self[];
 
