@@ -51,13 +51,15 @@ enum init_stage {
 
 const char *init_msg_name(enum init_msg msg);
 const char *init_stage_name(enum init_stage stage);
-/* Next stage when msg is permitted in stage, else -1. */
+/* Next stage when msg is permitted in stage (ERROR stays in it), else -1. Who sends advances its
+ * own stage with this, too. */
 int init_stage_next(enum init_stage stage, enum init_msg msg);
 /* Send a message without payload but with up to 8 descriptors (borrowed). 0 or -errno. */
 int init_send(int sock, enum init_msg msg, const int *fds, uint32_t fds_n) MUST_CHECK;
 /* Send the child's error; then the child exits. 0 or -errno. */
 int init_send_error(int sock, const struct error *e) NONNULL(2) MUST_CHECK;
-/* Wait for one of the messages that *stage permits and advance *stage. Fails with the peer's own
+/* Wait for message want, which *stage must permit (INIT_MSG_COUNT: any that *stage permits; out_p's
+ * type says which), and advance *stage. Fails with the peer's own
  * error (ERROR), ERRC_TIMEOUT, or ERRC_INTERNAL (end of file, unexpected message). The caller owns
  * the descriptors in out_p. */
 int init_expect(int sock, enum init_stage *stage, enum init_msg want, struct packet *out_p,

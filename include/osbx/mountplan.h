@@ -29,13 +29,13 @@ enum mount_kind {
 	MOUNT_SYMLINK,  /* /dev/fd → /proc/self/fd … */
 	MOUNT_MASK,     /* hide: an empty read-only directory, or the null device over a file */
 	MOUNT_READONLY, /* make a path of the tree read-only, recursively */
-	MOUNT_MKDIR,    /* make a directory */
 	MOUNT_SEAL,     /* make the root itself read-only */
 	MOUNT_KIND_COUNT,
 };
 
-#define MOUNT_OPTIONAL 1U /* a missing destination (masks) is not an error */
-#define MOUNT_STRICT   2U /* no link in any component of the destination */
+#define MOUNT_OPTIONAL  1U /* a missing destination or file system type is not an error */
+#define MOUNT_STRICT    2U /* no link in any component of the destination */
+#define MOUNT_RECURSIVE 4U /* TREE: with the mounts below it */
 
 struct mount_op {
 	enum mount_kind kind;
@@ -47,7 +47,7 @@ struct mount_op {
 	uint32_t attrs;      /* MOUNT_ATTR_RDONLY | NOSUID | NODEV | NOEXEC */
 	uint32_t flags;      /* MOUNT_OPTIONAL, MOUNT_STRICT */
 	uint32_t device[2];  /* DEVICE: major, minor */
-	mode_t mode;         /* MKDIR, FILE */
+	mode_t mode;         /* FILE */
 };
 
 struct mountplan {

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module: engine
+ * config - osbx.conf(5): /etc/osbx/osbx.conf, and for an ordinary user ~/.config/osbx/osbx.conf
+ * over it; OSBX_CONFIG names one file instead of both.
+ */
+#ifndef OSBX_CONFIG_H
+#define OSBX_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <osbx/cleanup.h>
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+#include <osbx/registry.h>
+#include <osbx/spec.h>
+
+struct config {
+	bool limits_best_effort;   /* [sandbox] limits=enforce|best-effort */
+	enum spec_network network; /* [sandbox] network= */
+	uint64_t timeout_max_s;    /* [sandbox] timeout_max=; 0: none */
+	uint32_t ids_first;        /* [ids] range=FIRST-LAST; 0: idmap_root_range */
+	uint32_t ids_count;
+	uint64_t unpack_max;               /* [store] unpack_max= */
+	struct registry_config registries; /* [registry "HOST"] … */
+};
+
+void config_init(struct config *c) NONNULL(1);
+void config_done(struct config *c);
+AUTO_DEFINE(config, struct config, config_done);
+/* Read the files. Missing files are defaults; costs two failed opens then. */
+int config_load(struct config *out_config, struct error *e) MUST_CHECK NONNULL(1, 2);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module: oci
+ * registry - pulling from registries (OCI distribution-spec 1.1, "API v2").
+ *
+ * The network is spoken to by "osbx fetch" alone, a filtered process with libcurl; documents are
+ * parsed by the caller like those of any other image. Credentials travel over descriptors, never
+ * in argv, environment, logs or errors.
+ */
+#ifndef OSBX_REGISTRY_H
+#define OSBX_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <osbx/cleanup.h>
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+#include <osbx/image.h>
+#include <osbx/ref.h>
+#include <osbx/store.h>
+#include <osbx/strv.h>
+
+/* [registry "HOST"] of osbx.conf(5). */
+struct registry_host {
+	char *host;          /* "docker.io", "localhost:5000" */
+	struct strv mirrors; /* "host[:port][/prefix]", tried in order before the host itself */
+	bool tls_verify;     /* false: certificates are not checked, and plain http is tried */
+	char *ca_file; /* NULL: the system's, /etc/docker/certs.d and /etc/containers/certs.d */
+};
+
+struct registry_config {
+	size_t hosts_n;
+	struct registry_host *hosts;
+	struct strv search; /* [registries] search=: where short names are looked for; docker.io */
+};
+
+void registry_config_done(struct registry_config *c);
+AUTO_DEFINE(registry_config, struct registry_config, registry_config_done);
+
+/* A user name and secret for one registry host. Memory is zeroed by credential_done. */
+struct credential {
+	char *user;     /* NULL: no credentials */
+	char *password; /* or NULL with an identity token */
+	char *identity_token;
+};
+
+#define CREDENTIAL_INIT      \
+	{                    \
+		.user = NULL \
+	}
+
+void credential_done(struct credential *c);
+AUTO_DEFINE(credential, struct credential, credential_done);
+/* Find credentials for domain/repository: $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers/
+ * auth.json, ~/.config/containers/auth.json, $DOCKER_CONFIG/config.json or ~/.docker/config.json,
+ * most specific entry first, credHelpers and credsStore by docker-credential-NAME (looked up in
+ * PATH, answers bounded, 30 s). 0 also when there are none; the error names file or helper, never
+ * a secret. */
+int credential_find(const char *domain, const char *repository, struct credential *out_c,
+		struct error *e) MUST_CHECK NONNULL(1, 3, 4);
+/* Store (login) or remove (logout) credentials of a host, in the helper that is configured for it,
+ * else in the first of the files above that exists, else in ~/.config/containers/auth.json (0600,
+ * replaced in one step, unknown members kept). remove: *out_found says whether there were any. */
+int credential_store(const char *domain, const struct credential *c, char **out_where,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+int credential_remove(const char *domain, bool *out_found, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* Registry host of a domain as the wire wants it: docker.io is registry-1.docker.io for requests
+ * and https://index.docker.io/v1/ in credential files. */
+const char *registry_wire_host(const char *domain) NONNULL(1);
+
+enum pull_policy {
+	PULL_MISSING,
+	PULL_ALWAYS,
+	PULL_NEVER,
+	PULL_POLICY_COUNT,
+};
+
+struct pull_opts {
+	struct image_opts image; /* map, platform, unpack_max, progress */
+	const struct registry_config *config;
+	enum pull_policy policy;
+	int tls_verify;                      /* 1, 0, or -1: as configured */
+	const struct credential *credential; /* given by the caller instead of the files; or NULL */
+};
+
+/* Make the image of a name present and unpacked: from the store when policy allows, else pulled:
+ * blobs in parallel, each streamed once through hash, inflate, hash and unpack; interrupted
+ * downloads are resumed by Range, a blob that is there is never fetched, two pulls of one blob
+ * share a download. *out_pulled says whether anything was fetched. Same failures as image_open,
+ * and ERRC_UNAUTHENTICATED, ERRC_DENIED, ERRC_UNAVAILABLE (rate limit, network), each with a hint.
+ */
+int image_pull(struct store *st, const struct ref *ref, const struct pull_opts *opts,
+		bool *out_pulled, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
+/* Check credentials against the registry (GET /v2/ with its challenge). */
+int registry_login(const char *domain, const struct credential *c, const struct pull_opts *opts,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+
+/* Main of the hidden subcommand "fetch". Exit status. */
+int fetch_main(int argc, char **argv);
+
+#endif
