@@ -28,6 +28,7 @@ struct config_head {
 	uint32_t ids_max;
 	uint32_t own_filter_n;
 	uint32_t workload_filter_n;
+	uint64_t caps;
 };
 
 struct process_head {
@@ -75,6 +76,7 @@ int execd_config_encode(const struct execd_config *c, struct buf *out)
 		.ids_max = c->ids_max,
 		.own_filter_n = c->own_filter_n,
 		.workload_filter_n = c->workload_filter_n,
+		.caps = c->caps,
 	};
 
 	if (c->own_filter_n > LIMIT_BPF_INSNS || c->workload_filter_n > LIMIT_BPF_INSNS) {
@@ -135,6 +137,7 @@ int execd_config_decode(struct span in, struct execd_config *out)
 	out->ids_max = head.ids_max;
 	out->own_filter_n = head.own_filter_n;
 	out->workload_filter_n = head.workload_filter_n;
+	out->caps = head.caps;
 	out->own_filter = filter_take(&in, head.own_filter_n);
 	out->workload_filter = filter_take(&in, head.workload_filter_n);
 	return 0;
