@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rows - what is measured, against whom, and within which budget.
+
+A figure says what is done and how it is measured; a row says for whom, beside which peer, and what
+the outcome must keep to. A new figure or row is one entry here.
+"""
+from dataclasses import dataclass
+
+import measure
+
+
+@dataclass(frozen=True)
+class Figure:
+    title: str
+    unit: str
+    method: measure.Method
+    rounds: int
+    quick: int  # rounds with --quick
+    words: tuple[str, ...] = ()  # command inside the sandbox
+    image: str = "busybox"
+    tmpfs: bool = False  # fresh directories of a run lie on tmpfs, else on disk
+    higher: bool = False  # is better
+    timeout_s: int = 30
+
+    def keeps(self, value, limit):
+        return value >= limit if self.higher else value <= limit
+
+
+@dataclass(frozen=True)
+class Budget:
+    limit: float
+    relative: bool  # to the peer, else in the figure's own unit
+    aim: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    figure: str
+    who: str  # an actor of place.py
+    peer: str | None
+    budget: Budget | None = None  # None: for information
+
+    @property
+    def key(self):
+        return "/".join(filter(None, (self.figure, self.who, self.peer)))
+
+
+def times(limit, aim=False):
+    return Budget(limit, relative=True, aim=aim)
+
+
+def absolute(limit):
+    return Budget(limit, relative=False)
+
+
+FIGURES = {
+    "start": Figure("osbx run --network none IMAGE true", "ms", measure.WALL, 200, 40,
+                    words=("true",)),
+    "idle": Figure("processes of one idle sandbox, the sleep it runs left out", "MiB PSS",
+                   measure.IDLE, 5, 3, words=("sleep", "1000")),
+    "pipe": Figure("1 GiB written in a sandbox, through a pipe to cat", "MB/s", measure.PIPE, 9, 3,
+                   words=("dd", "if=/dev/zero", "bs=64k", "count=16384"), higher=True,
+                   timeout_s=60),
+    "unpack": Figure("osbx load oci:DIR:TAG into an empty store on tmpfs", "s", measure.UNPACK,
+                     5, 2, image="deb", tmpfs=True, timeout_s=300),
+}
+
+ROWS = [
+    Row("start", "root", "crun", times(0.65)),
+    Row("start", "root", "bwrap", times(1.2)),
+    Row("start", "root", "floor", times(2.7)),
+    Row("start", "root", "runc"),
+    Row("start", "root", "podman"),
+    Row("start", "user", "crun", times(0.55)),
+    Row("start", "user", "bwrap", times(1.5)),
+    Row("start", "user", "floor"),
+    Row("start", "user", "runc"),
+    Row("start", "user", "podman"),
+    Row("start", "single", "bwrap", times(1.2)),
+    Row("start", "single", "crun"),
+    Row("start", "single", "floor"),
+    Row("idle", "root", None, absolute(2.0)),
+    Row("idle", "root", "crun"),
+    Row("idle", "root", "bwrap"),
+    Row("idle", "user", None, absolute(2.0)),
+    Row("idle", "user", "crun"),
+    Row("idle", "user", "bwrap"),
+    Row("pipe", "root", "bwrap"),
+    Row("pipe", "root", "crun"),
+    Row("pipe", "user", "bwrap"),
+    Row("pipe", "user", "crun"),
+    Row("unpack", "root", "umoci", times(0.2)),
+    Row("unpack", "root", "igzip", times(1.5, aim=True)),
+    Row("unpack", "root", "podman"),
+    Row("unpack", "user", "umoci", times(0.2)),
+    Row("unpack", "user", "igzip", times(1.5, aim=True)),
+    Row("unpack", "user", "podman"),
+]
