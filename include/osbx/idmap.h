@@ -20,6 +20,7 @@
 
 #include <osbx/compiler.h>
 #include <osbx/error.h>
+#include <osbx/span.h>
 
 #define IDMAP_RANGES_MAX    8
 #define IDMAP_SANDBOX_IDS   65536U
@@ -49,6 +50,21 @@ struct idmap {
 	struct idmap_range gids[IDMAP_RANGES_MAX];
 };
 
+/* What the choice of a mode depends on. */
+struct idmap_facts {
+	uint32_t euid;
+	uint32_t egid;
+	uint64_t caps;  /* effective capabilities in this user namespace */
+	bool initial;   /* this is the initial user namespace */
+	bool setgroups; /* /proc/self/setgroups says "allow" */
+	bool helpers;   /* newuidmap and newgidmap exist, and set-user-id programs take effect */
+	struct span uid_map; /* of /proc/self */
+	struct span gid_map;
+	struct span subuid; /* of /etc; empty when there is none */
+	struct span subgid;
+	struct span passwd;
+};
+
 /* Name of a mode: the folder below layers/. */
 const char *idmap_mode_name(enum idmap_mode mode);
 /* Choose the mode and the map for this process. For IDMAP_MAPPED the map is left at
@@ -56,6 +72,12 @@ const char *idmap_mode_name(enum idmap_mode mode);
  * /etc/subuid, /etc/subgid (strictly; overlapping or too short entries are skipped); never starts
  * a program. ERRC_UNSUPPORTED with the blocker and remedy when no mode can work. */
 int idmap_choose(struct idmap *out_map, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* The rules of idmap_choose: a pure function of the facts. */
+int idmap_decide(const struct idmap_facts *facts, struct idmap *out_map, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* Add to a pending error of clone, unshare or a map file what keeps this process from making user
+ * namespaces, and its remedy, as far as the kernel's settings tell. Returns -1. */
+int idmap_hint(struct error *e) NONNULL(1);
 /* The first id and number of ids that root may hand out: entry of "osbx" in /etc/subuid, else
  * IDMAP_DEFAULT_FIRST up to 4294901760. */
 void idmap_root_range(uint32_t *out_first, uint32_t *out_count) NONNULL(1, 2);
@@ -64,7 +86,8 @@ void idmap_set_first(struct idmap *map, uint32_t first) NONNULL(1);
 /* Is this the initial user namespace (inode PROC_USER_INIT_INO of nsfs)? */
 bool idmap_is_initial_userns(void);
 /* Write the maps of pid, a child that waits in its new user namespace: directly, or by starting
- * newuidmap and newgidmap at once (2.2 ms each), with a deadline and their exit status checked. */
+ * newuidmap and newgidmap at once (2.2 ms each), with a deadline and their exit status checked.
+ * The child must be dumpable (PR_SET_DUMPABLE), else its map files are not ours to write. */
 int idmap_write(const struct idmap *map, pid_t pid, struct error *e) MUST_CHECK NONNULL(1, 3);
 /* A user namespace with this map, held only by the returned descriptor (for MOUNT_ATTR_IDMAP and
  * setns). Owned by the caller. */
