@@ -19,7 +19,6 @@
 struct config {
 	bool limits_best_effort;   /* [sandbox] limits=enforce|best-effort */
 	enum spec_network network; /* [sandbox] network= */
-	uint64_t timeout_max_s;    /* [sandbox] timeout_max=; 0: none */
 	uint32_t ids_first;        /* [ids] range=FIRST-LAST; 0: idmap_root_range */
 	uint32_t ids_count;
 	uint64_t unpack_max;               /* [store] unpack_max= */
