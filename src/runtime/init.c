@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <osbx/initproto.h>
+#include <osbx/mem.h>
+
+#include "init_internal.h"
+
+/*
+ * The order of what matters to security, on one screen. "private" before any mount. Up to "ids" the
+ * process has the capabilities of its new namespaces and still the ids of the keeper: so it
+ * reaches what the keeper's user reaches ("sources"), and the parent writes the id maps meanwhile.
+ * "parent" behind the last change of credentials, which would undo it. Everything of the guest's
+ * tree is mounted before "ready"; nothing of the guest runs before "execd".
+ */
+const struct init_step init_steps[] = {
+	{ "private mounts", init_step_private },
+	{ "loopback device", init_step_loopback },
+	{ "host name", init_step_hostname },
+	{ "session", init_step_session },
+	{ "sources", init_step_sources },
+	{ "ids", init_step_ids },
+	{ "parent", init_step_parent },
+	{ "cgroup", init_step_cgroup },
+	{ "staging", init_step_staging },
+	{ "trees", init_step_trees },
+	{ "root", init_step_root },
+	{ "mounts", init_step_mounts },
+	{ "network", init_step_network },
+	{ "ready", init_step_ready },
+	{ "execd", init_step_execd },
+};
+const size_t init_steps_n = ARRAY_SIZE(init_steps);
+
+static int *descriptors_new(size_t n)
+{
+	int *fds = mem_array(n + 1, sizeof(*fds));
+
+	for (size_t i = 0; i < n; i++) {
+		fds[i] = -1;
+	}
+	return fds;
+}
+
+void init_run(struct init_ctx *c)
+{
+	struct error e = ERROR_INIT;
+
+	/* Modes are meant as they are written. */
+	(void)umask(0);
+	c->tree_fds = descriptors_new(c->spec->trees_n);
+	c->lower_fds = descriptors_new(c->spec->lowers_n);
+	for (size_t i = 0; i < init_steps_n; i++) {
+		if (init_steps[i].run(c, &e) < 0) {
+			(void)error_wrap(&e, "%s", init_steps[i].name);
+			/* If nobody is there to be told, the end of the channel tells it. */
+			int r = init_send_error(c->sock, &e);
+
+			_exit(r < 0 ? 1 : error_exit_status(e.code));
+		}
+	}
+	/* The last step does not return when it succeeds. */
+	assert(!"no step executed execd");
+	_exit(1);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parent half of a launch: trees for IDMAP_MAPPED. */
+#ifndef OSBX_LAUNCH_INTERNAL_H
+#define OSBX_LAUNCH_INTERNAL_H
+
+#include <sys/types.h>
+
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+#include <osbx/spec.h>
+
+/* Detached, id-mapped clones of all trees of the spec for a sandbox with this user namespace, in
+ * out_fds (spec.trees_n descriptors; -1 from the first failure on). Owned by the caller. */
+int launch_trees_open(const struct spec *spec, int userns_fd, int *out_fds,
+		struct error *e) MUST_CHECK NONNULL(1, 4);
+/* How a volume that belongs to uid and gid is mapped: "inside" is what is on disk, "outside" is
+ * how it is seen outside the sandbox. The owner becomes root of the sandbox; its other ids stay
+ * what they are; all ids of the host beside the owner have no place in it. */
+void launch_owner_map(const struct idmap *sandbox, uid_t uid, gid_t gid, struct idmap *out_map)
+		NONNULL(1, 4);
+
+#endif
