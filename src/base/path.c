@@ -413,6 +413,7 @@ char *path_normalise(const char *path)
 	}
 	if (used == 0) {
 		out[0] = '/';
+		out[1] = '\0';
 	}
 	return out;
 }
