@@ -73,6 +73,15 @@ static int step_dumpable(struct execd *x, struct error *e)
 	return r < 0 ? error_sys(e, -r, "set not dumpable") : 0;
 }
 
+/* execveat leaves the number of a descriptor as the name that ps(1) shows. */
+static int step_name(struct execd *x, struct error *e)
+{
+	(void)x;
+	int r = sys_prctl(PR_SET_NAME, (unsigned long)"osbx-execd");
+
+	return r < 0 ? error_sys(e, -r, "set") : 0;
+}
+
 static bool filters_are_equal(const struct execd_config *c)
 {
 	return c->own_filter_n > 0 && c->own_filter_n == c->workload_filter_n &&
@@ -158,6 +167,7 @@ static const struct enter_step enter_steps[] = {
 	{ "descriptors", step_descriptors },
 	{ "root", step_root },
 	{ "dumpable", step_dumpable },
+	{ "name", step_name },
 	{ "configuration", step_config },
 	{ "signals", step_signals },
 	{ "capabilities", step_capabilities },

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <linux/capability.h>
+
+#include <osbx/secfilter.h>
+
+#include "sandbox.h"
+
+static char *status_of(pid_t pid)
+{
+	AUTO(buf) struct buf b = BUF_INIT(1 << 16);
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fd_read_all(fd, &b), 0);
+	close(fd);
+	return buf_take(&b);
+}
+
+static uint64_t status_hex(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	ck_assert_ptr_nonnull(at);
+	return strtoull(at + strlen(name), NULL, 16);
+}
+
+static void end(struct sandbox *s)
+{
+	shutdown(s->control, SHUT_RDWR);
+	ck_assert_int_eq(sandbox_end(s), 125);
+}
+
+START_TEST(reduces_itself)
+{
+	const uint64_t own = CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID) | CAPS_BIT(CAP_SETPCAP) |
+			     CAPS_BIT(CAP_KILL) | CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_FOWNER) |
+			     CAPS_BIT(CAP_DAC_OVERRIDE);
+	struct sandbox s;
+
+	sandbox_init(&s);
+	s.config.caps = CAPS_BIT(CAP_SYS_CHROOT);
+	sandbox_start(&s);
+	autofree char *status = status_of(s.pid);
+
+	ck_assert_uint_eq(status_hex(status, "CapBnd:"), own | s.config.caps);
+	ck_assert_uint_eq(status_hex(status, "CapPrm:"), own | s.config.caps);
+	ck_assert_uint_eq(status_hex(status, "CapEff:"), own | s.config.caps);
+	ck_assert_uint_eq(status_hex(status, "CapInh:"), 0);
+	ck_assert_uint_eq(status_hex(status, "CapAmb:"), 0);
+	ck_assert_uint_eq(status_hex(status, "NoNewPrivs:"), 1);
+	ck_assert_uint_eq(status_hex(status, "SigIgn:"), 0);
+	end(&s);
+}
+END_TEST
+
+START_TEST(isolation_keeps_admin)
+{
+	struct sandbox s;
+
+	sandbox_init(&s);
+	s.config.isolation = 1;
+	sandbox_start(&s);
+	autofree char *status = status_of(s.pid);
+
+	ck_assert_uint_ne(status_hex(status, "CapPrm:") & CAPS_BIT(CAP_SYS_ADMIN), 0);
+	end(&s);
+}
+END_TEST
+
+/* The filter itself is installed, and the same one only once in a child. */
+START_TEST(filters_itself)
+{
+	struct secfilter own;
+	struct secfilter workload;
+	struct sandbox s;
+	struct sandbox_run r;
+
+	secfilter_builtin(SECFILTER_INIT, &own);
+	secfilter_builtin(_i ? SECFILTER_UNPACK : SECFILTER_WORKLOAD, &workload);
+	sandbox_init(&s);
+	s.config.own_filter_n = (uint32_t)own.n;
+	s.config.own_filter = mem_array(own.n, sizeof(struct sock_filter));
+	memcpy(s.config.own_filter, own.insns, own.n * sizeof(struct sock_filter));
+	s.config.workload_filter_n = _i ? 1 : (uint32_t)workload.n;
+	s.config.workload_filter = mem_array(workload.n, sizeof(struct sock_filter));
+	memcpy(s.config.workload_filter, workload.insns, workload.n * sizeof(struct sock_filter));
+	if (_i) {
+		s.config.workload_filter[0] =
+				(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0x7fff0000);
+	}
+	sandbox_start(&s);
+	autofree char *status = status_of(s.pid);
+
+	ck_assert_uint_eq(status_hex(status, "Seccomp:"), 2);
+	ck_assert_uint_eq(status_hex(status, "Seccomp_filters:"), 1);
+	RUN_SHELL(&r, "grep Seccomp_filters: /proc/self/status; unshare -U true 2>/dev/null; echo $?");
+	(void)run_start(&s, &r);
+	ck_assert_int_eq(run_wait(&s, &r).status, 0);
+	autofree char *out = run_output(&r);
+
+	ck_assert_uint_eq(status_hex(out, "Seccomp_filters:"), _i ? 2 : 1);
+	ck_assert_ptr_nonnull(strstr(out, "\n1\n"));
+	(void)sandbox_end(&s);
+	execd_config_done(&s.config);
+}
+END_TEST
+
+/* Only its own descriptors, and no way to them from inside. */
+START_TEST(closes_what_leaked)
+{
+	struct sandbox s;
+	char name[64];
+	char link[64];
+
+	sandbox_init(&s);
+	sandbox_start(&s);
+	for (int fd = 3; fd < 64; fd++) {
+		snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)s.pid, fd);
+		ssize_t n = readlink(name, link, sizeof(link) - 1);
+
+		if (n > 0) {
+			link[n] = '\0';
+			bool known = fd == EXECD_FD_CONTROL || fd == EXECD_FD_ROOT ||
+				     strstr(link, "anon_inode:");
+
+			ck_assert_msg(known, "%d -> %s", fd, link);
+		}
+	}
+	end(&s);
+	/* The numbers may be listed, as the directory is root's; nothing is behind them. */
+	autofree char *out = sandbox_shell("ls /proc/self/fd; readlink /proc/1/fd/* /proc/1/exe "
+					   "/proc/1/cwd /proc/1/root; ls /proc/1/map_files; "
+					   "cat /proc/1/mem /proc/1/fd/4 /proc/1/environ");
+
+	ck_assert_msg(strcmp(out, "0\n1\n2\n3\n"
+				  "ls: reading directory '/proc/1/map_files': Permission denied\n"
+				  "cat: /proc/1/mem: Permission denied\n"
+				  "cat: /proc/1/fd/4: Permission denied\n"
+				  "cat: /proc/1/environ: Permission denied\n") == 0,
+			"%s", out);
+}
+END_TEST
+
+START_TEST(leaves_the_host)
+{
+	autofree char *out = sandbox_shell("ls -d /*; cat /proc/1/comm; pwd; umask");
+
+	ck_assert_ptr_null(strstr(out, "/home"));
+	ck_assert_ptr_null(strstr(out, "/work"));
+	ck_assert_ptr_nonnull(strstr(out, "/tmp"));
+	ck_assert_msg(strstr(out, "\nosbx-execd\n/\n0022\n") != NULL, "%s", out);
+}
+END_TEST
+
+START_TEST(error_names_the_step)
+{
+	struct sandbox s;
+	struct error e = ERROR_INIT;
+	enum init_stage stage = INIT_STAGE_GONE;
+	struct packet p;
+
+	sandbox_init(&s);
+	/* A program that the kernel does not accept: it jumps behind its end. */
+	s.config.own_filter_n = 1;
+	s.config.own_filter = mem_new(struct sock_filter);
+	s.config.own_filter[0] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, 7);
+	sandbox_launch(&s);
+	ck_assert_int_eq(init_expect(s.init, &stage, INIT_MSG_UP, &p,
+					 clock_boot_ms() + SANDBOX_WAIT_MS, &e),
+			-1);
+	ck_assert_ptr_nonnull(strstr(e.text, "execd: filter: install"));
+	ck_assert_int_eq(e.sysno, EINVAL);
+	ck_assert_int_eq(sandbox_end(&s), 125);
+	execd_config_done(&s.config);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("enter");
+	TCase *tc = tcase_create("all");
+
+	if (!sandbox_is_possible()) {
+		return getenv("OSBX_TESTS_MUST_RUN") ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
+	unit_with_dir(tc);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, reduces_itself);
+	tcase_add_test(tc, isolation_keeps_admin);
+	tcase_add_loop_test(tc, filters_itself, 0, 2);
+	tcase_add_test(tc, closes_what_leaked);
+	tcase_add_test(tc, leaves_the_host);
+	tcase_add_test(tc, error_names_the_step);
+	suite_add_tcase(s, tc);
+	return unit_run(s);
+}
