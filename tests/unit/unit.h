@@ -17,7 +17,8 @@
 #include <osbx/file.h>
 
 static char unit_base[64];
-static int unit_fd = -1; /* the running test's directory */
+static char unit_path[96]; /* the running test's directory */
+static int unit_fd = -1;
 
 static inline void unit_base_make(void)
 {
@@ -34,11 +35,9 @@ static inline void unit_base_remove(void)
 
 static inline void unit_dir_make(void)
 {
-	char path[96];
-
-	snprintf(path, sizeof(path), "%s/XXXXXX", unit_base);
-	ck_assert_ptr_nonnull(mkdtemp(path));
-	unit_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(unit_path, sizeof(unit_path), "%s/XXXXXX", unit_base);
+	ck_assert_ptr_nonnull(mkdtemp(unit_path));
+	unit_fd = open(unit_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ck_assert_int_ge(unit_fd, 0);
 }
 
@@ -47,7 +46,7 @@ static inline void unit_dir_close(void)
 	close(unit_fd);
 }
 
-/* Give each test of tc its own directory, unit_fd. */
+/* Give each test of tc its own directory, unit_path and unit_fd. */
 static inline void unit_with_dir(TCase *tc)
 {
 	tcase_add_unchecked_fixture(tc, unit_base_make, unit_base_remove);
