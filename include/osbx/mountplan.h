@@ -62,6 +62,7 @@ struct mountplan {
 struct mount_ctx {
 	int root_fd;         /* root of the overlay mount, O_PATH */
 	int staging_fd;      /* private tmpfs for small files and masks */
+	int sys_fd;          /* detached clone of the host's /sys, or -1 */
 	const int *tree_fds; /* by index of spec.trees */
 	size_t trees_n;
 };

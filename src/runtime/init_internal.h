@@ -30,6 +30,7 @@ struct init_ctx {
 	int sock;            /* handshake channel */
 	int control_fd;      /* of execd */
 	int staging_fd;      /* root of a private tmpfs */
+	int sys_fd;          /* network host: detached clone of the host's /sys */
 	int root_fd;         /* root of the overlay */
 	int upper_fd;
 	int work_fd;

@@ -132,10 +132,20 @@ static int open_layers(struct init_ctx *c, struct error *e)
 	return open_below(c, SPEC_SANDBOX_TREE, "work", &c->work_fd, e);
 }
 
+/* All of it, as the kernel does not let parts be uncovered; before the staging is mounted there. */
+static int clone_host_sys(struct init_ctx *c, struct error *e)
+{
+	c->sys_fd = sys_open_tree(AT_FDCWD, "/sys", OPEN_TREE_CLONE | AT_RECURSIVE);
+	return c->sys_fd < 0 ? error_sys(e, -c->sys_fd, "clone /sys") : 0;
+}
+
 /* In this mount namespace and by the caller's ids: overlay and open_tree(2) take no directory of
  * another mount namespace, and the ids of the sandbox may not pass the caller's directories. */
 int init_step_sources(struct init_ctx *c, struct error *e)
 {
+	if (c->spec->network == SPEC_NETWORK_HOST && clone_host_sys(c, e) < 0) {
+		return -1;
+	}
 	if (c->spec->map.mode == IDMAP_MAPPED) {
 		return 0;
 	}
@@ -208,13 +218,24 @@ int init_step_cgroup(struct init_ctx *c, struct error *e)
 	return r < 0 ? error_sys(e, -r, "new namespace") : 0;
 }
 
-/* Mounted over "/": a directory that exists everywhere, and hides nothing, because absolute paths
- * begin at the root mount itself, beneath it. So the host's tree stays in view up to pivot_root:
- * the loader and the libraries of execd, and the device nodes. */
+/* Where the staging tmpfs goes: a directory that hides nothing execd is loaded from, and that even
+ * a bare machine has. Not over "/" itself, although that hides nothing at all: the stack of mounts
+ * there would survive execd's pivot_root(2). */
+static int open_staging_point(void)
+{
+	static const char *const names[] = { "/sys", "/run", "/tmp", "/mnt", "/var" };
+	int fd = -ENOENT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && fd < 0; i++) {
+		fd = fd_open(names[i], O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	}
+	return fd;
+}
+
+/* A private tmpfs: parents for the trees, small files, empty directories. */
 int init_step_staging(struct init_ctx *c, struct error *e)
 {
 	autoclose int fs = fscontext_open("tmpfs");
-	autoclose int slash_fd = fd_open("/", O_PATH | O_DIRECTORY, 0);
 	int r = fs < 0 ? fs : fscontext_options(fs, STAGING_OPTIONS);
 
 	if (r < 0) {
@@ -226,7 +247,9 @@ int init_step_staging(struct init_ctx *c, struct error *e)
 	if (fd < 0) {
 		return error_sys(e, -fd, "mount a tmpfs");
 	}
-	r = slash_fd < 0 ? slash_fd : sys_move_mount(fd, slash_fd);
+	autoclose int dst_fd = open_staging_point();
+
+	r = dst_fd < 0 ? dst_fd : sys_move_mount(fd, dst_fd);
 	if (r < 0) {
 		return error_sys(e, -r, "attach a tmpfs");
 	}
@@ -283,6 +306,7 @@ int init_step_mounts(struct init_ctx *c, struct error *e)
 	const struct mount_ctx ctx = {
 		.root_fd = c->root_fd,
 		.staging_fd = c->staging_fd,
+		.sys_fd = c->sys_fd,
 		.tree_fds = c->tree_fds,
 		.trees_n = c->spec->trees_n,
 	};

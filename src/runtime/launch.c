@@ -111,6 +111,7 @@ static int child_start(
 		.sock = p->child_sock,
 		.control_fd = p->child_control,
 		.staging_fd = -1,
+		.sys_fd = -1,
 		.root_fd = -1,
 		.upper_fd = -1,
 		.work_fd = -1,

@@ -190,13 +190,10 @@ static int op_device(struct apply *a, const struct mount_op *op, struct error *e
 
 static int op_host_sys(struct apply *a, const struct mount_op *op, struct error *e)
 {
+	const int fd = a->ctx->sys_fd;
 	autoclose int dst_fd = -1;
-	/* All of it: the kernel does not let parts be uncovered. */
-	autoclose int fd = sys_open_tree(AT_FDCWD, op->source, OPEN_TREE_CLONE | AT_RECURSIVE);
 
-	if (fd < 0) {
-		return error_sys(e, -fd, "clone that of the host");
-	}
+	assert(fd >= 0);
 	if (set_attrs(fd, op->attrs, true, e) < 0 ||
 			mountdst_open_strict(&a->dst, op->dst, &dst_fd, e) < 0) {
 		return -1;
