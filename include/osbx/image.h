@@ -11,6 +11,7 @@
 #ifndef OSBX_IMAGE_H
 #define OSBX_IMAGE_H
 
+#include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -140,5 +141,8 @@ int image_list(struct store *st, const struct idmap *map, struct image_list *out
 /* Main of the hidden subcommand "unpack": one layer or archive, filtered, in a throw-away user
  * namespace. Descriptors and job come from oci/unpack.c. Exit status. */
 int unpack_main(int argc, char **argv);
+/* The syscall filter of that process (SECFILTER_UNPACK), set by whoever knows it before
+ * unpack_main, which refuses to work without. Borrowed for the life of the process. */
+void unpack_set_filter(const struct sock_filter *insns, size_t n) NONNULL(1);
 
 #endif
