@@ -162,7 +162,7 @@ static const struct shape shapes[] = {
 	{ "fsLayers", MEDIA_SCHEMA1 },
 };
 
-static int schema1_refuse(struct error *e)
+int schema1_refuse(struct error *e)
 {
 	error_set(e, ERRC_UNSUPPORTED,
 			"it is a Docker schema 1 manifest, which is no longer "

@@ -84,6 +84,8 @@ int index_parse(struct span text, const char *media_type, struct descriptors *ou
 /* Entries of an index that was parsed already. */
 int index_decode(const struct json *root, const char *media_type, struct descriptors *out_list,
 		struct error *e) MUST_CHECK NONNULL(3, 4);
+/* ERRC_UNSUPPORTED with the way out. */
+int schema1_refuse(struct error *e) MUST_CHECK NONNULL(1);
 /* Read a manifest. Artifacts and foreign, encrypted or unknown layers are ERRC_UNSUPPORTED. */
 int manifest_parse(struct span text, const char *media_type, struct manifest *out_manifest,
 		struct error *e) MUST_CHECK NONNULL(2, 3, 4);

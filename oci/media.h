@@ -27,7 +27,7 @@ enum media_kind {
 /* What a media type stands for; NULL and foreign words are MEDIA_UNKNOWN. Of layers also how the
  * type says they are compressed: a claim, unpack looks at the bytes. out_compression may be
  * NULL. */
-enum media_kind media_find(const char *type, enum image_compression *out_compression) MUST_CHECK;
+enum media_kind media_find(const char *type, enum image_compression *out_compression);
 /* The media type of a layer in a manifest of ours. */
 const char *media_of_layer(enum image_compression compression);
 

@@ -59,16 +59,23 @@ int store_staging(struct store *st, struct staging *out_staging, struct error *e
  * Content
  */
 
+/* The file "oci-layout". */
+extern const char store_layout_text[];
+
 /* Open a blob for reading. fd or -errno. */
 int store_blob_open(const struct store *st, const struct digest *d) MUST_CHECK NONNULL(1, 2);
 /* Is the blob there, with this size? */
 bool store_has_blob(const struct store *st, const struct digest *d, uint64_t size) NONNULL(1, 2);
+/* The same whatever its size. */
+bool store_has_any_blob(const struct store *st, const struct digest *d) NONNULL(1, 2);
 /* Move the file name below dir_fd to where the blob d belongs. 0 or -errno. */
 int store_blob_publish(struct store *st, int dir_fd, const char *name,
 		const struct digest *d) MUST_CHECK NONNULL(1, 3, 4);
-/* Descriptor of layers/MODE, made if missing; borrowed, lives as long as the store. fd or
- * -errno. */
+/* Descriptor of layers/MODE, made if missing: only for a mode that store_settle_mode agreed to, as
+ * it remembers by these directories. Borrowed, lives as long as the store. fd or -errno. */
 int store_layers_fd(struct store *st, enum idmap_mode mode) MUST_CHECK NONNULL(1);
+/* The same if it is there, else -ENOENT. */
+int store_layers_find(struct store *st, enum idmap_mode mode) MUST_CHECK NONNULL(1);
 /* Is the layer's directory there? layers_fd as above; false for negative ones. */
 bool store_has_layer(int layers_fd, const struct digest *chain) NONNULL(2);
 
@@ -96,19 +103,22 @@ int store_index_load(const struct store *st, struct descriptors *out_entries,
 int store_index_edit(struct store *st,
 		int (*edit)(struct descriptors *entries, void *ctx, struct error *e), void *ctx,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 4);
-/* Append a copy of d under name (NULL: none). An entry of that name is replaced, one without name
- * of the same image too; nothing happens without a name when the image has an entry. */
+/* Append a copy of d, which is no element of entries, under name (NULL: none). An entry of that
+ * name is replaced, one without name of the same image too; nothing happens without a name when the
+ * image has an entry. */
 void entries_add(struct descriptors *entries, const struct descriptor *d, const char *name)
 		NONNULL(1, 2);
 /* Remove entry i. */
 void entries_remove(struct descriptors *entries, size_t i) NONNULL(1);
+/* The text of an index with these entries; -EMSGSIZE. */
+int index_write(const struct descriptors *entries, struct buf *out) MUST_CHECK NONNULL(1, 2);
 /* Number of entries of this manifest. */
 size_t entries_count(const struct descriptors *entries, const struct digest *manifest)
 		NONNULL(1, 2);
 /* The entry that ref names: by digest (of the manifest, or of the index it came from), by full
- * name, or by at least 12 leading digits of a digest. Borrowed. ERRC_NOT_FOUND, ERRC_CONFLICT
- * (digits of several). */
-const struct descriptor *entries_find(const struct descriptors *entries, const struct ref *ref,
-		struct error *e) MUST_CHECK NONNULL(1, 2, 3);
+ * name, or by at least 12 leading digits of a digest. ERRC_NOT_FOUND, ERRC_CONFLICT (digits of
+ * several). */
+int entries_find(const struct descriptors *entries, const struct ref *ref, size_t *out_i,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 
 #endif

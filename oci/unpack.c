@@ -240,10 +240,10 @@ static int start_layer(struct batch *b, size_t index, struct error *e)
 	return 0;
 }
 
-/* A layer that is there and whose blob is stored needs no helper. */
+/* A layer that is there and has nothing to be verified needs no helper. */
 static bool is_settled(const struct unpack_layer *u)
 {
-	return u->present && u->copy_fd < 0;
+	return u->present && u->blob_fd < 0;
 }
 
 static bool is_busy(const struct worker *w)

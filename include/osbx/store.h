@@ -5,6 +5,7 @@
  *
  *   ROOT/oci-layout index.json blobs/sha256/…   a valid OCI image layout (skopeo and umoci read it)
  *   ROOT/layers/MODE/CHAIN/                     unpacked layers, one directory a chain id
+ *   ROOT/chains/MANIFEST                        chain ids of an image, so that a start hashes nothing
  *   ROOT/layers/MODE/.staging-…, ROOT/staging/  work in progress, each with a lock its maker holds
  *   ROOT/lock                                   shared: "I use or add content"; exclusive: removal
  *   ROOT/index.lock                             exclusive while index.json is replaced
@@ -48,7 +49,8 @@ struct store_gc_result {
 	uint64_t blobs;
 	uint64_t layers;
 	uint64_t staging;
-	uint64_t bytes;
+	uint64_t bytes;   /* of the blobs; trees of layers are not measured */
+	uint64_t unknown; /* files that are none of the store's, left alone */
 };
 
 /* Remove what no image in index.json and no digest in keep (manifest digests and chain ids as
