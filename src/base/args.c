@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -82,9 +83,15 @@ static int number_fail(const struct args_option *o, int r, const char *what, str
 
 static int option_store(struct args_state *s, const struct args_option *o, const char *value)
 {
-	void *member = s->out ? (char *)s->out + o->offset : NULL;
+	void *member = NULL;
 	int r = 0;
 
+	if (o->kind == ARGS_IGNORED) {
+		s->want_help |= o == &help_option;
+		return 0;
+	}
+	assert(s->out);
+	member = (char *)s->out + o->offset;
 	switch (o->kind) {
 	case ARGS_FLAG:
 		*(bool *)member = true;
@@ -111,7 +118,6 @@ static int option_store(struct args_state *s, const struct args_option *o, const
 	case ARGS_KIND_COUNT:
 		break;
 	}
-	s->want_help |= o == &help_option;
 	return 0;
 }
 

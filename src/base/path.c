@@ -11,6 +11,9 @@
  * lead outside. ".." drops the last component of `done` and enters what is left anew from the
  * root, again without following links. So whatever others do to the tree meanwhile, each object
  * that is reached was reached by names below the root.
+ *
+ * A magic link of procfs, at which openat2 says ELOOP, is taken by its text like any other: it
+ * leads below the root or nowhere, and never jumps.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+
 #include <osbx/args.h>
 #include <osbx/fd.h>
 #include <osbx/limits.h>
@@ -361,6 +363,15 @@ START_TEST(no_options_at_all)
 }
 END_TEST
 
+START_TEST(options_without_a_struct_abort)
+{
+	struct error e = ERROR_INIT;
+	char **operands = NULL;
+
+	(void)!parse(&rm, "-d", NULL, &operands, &e);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("args");
@@ -376,6 +387,7 @@ int main(void)
 	tcase_add_test(tc, help_needs_no_operands);
 	tcase_add_test(tc, own_letter_h_wins);
 	tcase_add_test(tc, no_options_at_all);
+	tcase_add_test_raise_signal(tc, options_without_a_struct_abort, SIGABRT);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
 }
