@@ -245,7 +245,7 @@ static int step_limits(struct setup *s, struct error *e)
 		const struct execd_rlimit *l = &s->process.rlimits[i];
 		const struct rlimit value = { .rlim_cur = l->soft, .rlim_max = l->hard };
 
-		if (setrlimit((__rlimit_resource_t)l->resource, &value) < 0) {
+		if (setrlimit((int)l->resource, &value) < 0) {
 			(void)error_sys(e, errno, "set resource limit %u to %llu:%llu", l->resource,
 					(unsigned long long)l->soft, (unsigned long long)l->hard);
 			return error_hint(e, "a limit cannot be raised above the caller's own");
