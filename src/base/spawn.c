@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,7 +96,10 @@ char *spawn_find(const char *name)
 	}
 	paths_fill(&paths, name);
 	for (size_t i = 0; i < paths.n; i++) {
-		if (access(paths.v[i], X_OK) == 0) {
+		struct stat st;
+
+		if (stat(paths.v[i], &st) == 0 && S_ISREG(st.st_mode) &&
+				access(paths.v[i], X_OK) == 0) {
 			return TAKE_PTR(paths.v[i]);
 		}
 	}
@@ -316,7 +320,8 @@ static int wait_end(int pidfd, int timeout_ms)
 int spawn_wait(int pidfd, int timeout_ms, int *out_status)
 {
 	siginfo_t info = { .si_pid = 0 };
-	int r = wait_end(pidfd, timeout_ms);
+	/* poll(2) would take a negative number for a source that never comes. */
+	int r = pidfd < 0 ? -EBADF : wait_end(pidfd, timeout_ms);
 
 	if (r < 0) {
 		return r;

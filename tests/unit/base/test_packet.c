@@ -255,9 +255,13 @@ END_TEST
 START_TEST(not_a_socket)
 {
 	struct packet q;
+	int pipe_fds[2];
 
-	ck_assert_int_eq(packet_recv(-1, &q, 0), -EBADF);
-	ck_assert_int_eq(packet_recv(unit_fd, &q, -1), -EBADF);
+	ck_assert_int_eq(packet_recv(-1, &q, -1), -EBADF);
+	ck_assert_int_eq(fd_pipe(pipe_fds, 0), 0);
+	ck_assert_int_eq(packet_recv(pipe_fds[0], &q, -1), -ENOTSOCK);
+	fd_close(&pipe_fds[0]);
+	fd_close(&pipe_fds[1]);
 }
 END_TEST
 
