@@ -124,7 +124,7 @@ static void blob_visit(struct gc *gc, int dir_fd, const char *name)
 		gc->result.unknown++;
 		return;
 	}
-	if (!digest_set_has(&gc->marks->used, &d) && file_drop(gc, dir_fd, name)) {
+	if (!digest_set_has(&gc->marks->blobs, &d) && file_drop(gc, dir_fd, name)) {
 		gc->result.blobs++;
 		gc->result.bytes += (uint64_t)s.st_size;
 	}
@@ -158,7 +158,7 @@ static void layer_visit(struct gc *gc, int dir_fd, const char *name)
 		return;
 	}
 	if (name_digest(name, &d) && S_ISDIR(s.st_mode)) {
-		if (!digest_set_has(&gc->marks->used, &d)) {
+		if (!digest_set_has(&gc->marks->chains, &d)) {
 			layer_drop(gc, dir_fd, name);
 		}
 	} else if (str_after(name, GC_PREFIX)) {
@@ -193,7 +193,7 @@ static void modes_visit(struct gc *gc)
 int store_gc(struct store *st, const struct idmap *map, const struct strv *keep, bool dry_run,
 		struct store_gc_result *out_result, struct error *e)
 {
-	AUTO(gc_marks) struct gc_marks marks = { .used = DIGEST_SET_INIT };
+	AUTO(gc_marks) struct gc_marks marks = { .blobs = DIGEST_SET_INIT };
 	struct gc gc = { .st = st, .map = map, .marks = &marks, .dry_run = dry_run };
 	autoclose int names = lock_open_at(st->root_fd, STORE_INDEX_LOCK, LOCK_MODE_EXCLUSIVE);
 

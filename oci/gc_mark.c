@@ -34,7 +34,8 @@ void gc_marks_done(struct gc_marks *m)
 	if (!m) {
 		return;
 	}
-	digest_set_done(&m->used);
+	digest_set_done(&m->blobs);
+	digest_set_done(&m->chains);
 	digest_set_done(&m->indexed);
 }
 
@@ -42,7 +43,7 @@ static void document_push(struct marker *m, const struct digest *d)
 {
 	struct queue *q = m->queue;
 
-	if (!digest_set_add(&m->marks->used, d)) {
+	if (!digest_set_add(&m->marks->blobs, d)) {
 		return;
 	}
 	if (q->n == q->room) {
@@ -118,7 +119,7 @@ static int chains_mark(struct marker *m, const struct digest *manifest, const st
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (chains[i].text[0]) {
-			digest_set_add(&m->marks->used, &chains[i]);
+			digest_set_add(&m->marks->chains, &chains[i]);
 		}
 	}
 	return 0;
@@ -142,13 +143,13 @@ static int references_mark(struct marker *m, const struct digest *document, cons
 
 		layers_n++;
 		if (digest_of_member(entry, &d) == 0) {
-			digest_set_add(&m->marks->used, &d);
+			digest_set_add(&m->marks->blobs, &d);
 		}
 	}
 	if (digest_of_member(json_get(root, "config"), &config) < 0) {
 		return 0;
 	}
-	digest_set_add(&m->marks->used, &config);
+	digest_set_add(&m->marks->blobs, &config);
 	return layers_n <= LIMIT_LAYERS ? chains_mark(m, document, &config, layers_n, e) : 0;
 }
 
@@ -185,7 +186,7 @@ static int roots_push(struct marker *m, const struct strv *keep, struct error *e
 		document_push(m, &entries.v[i].digest);
 		/* Only the blob itself: the index's other images were not taken. */
 		if (index && digest_parse(index, &d) == 0) {
-			digest_set_add(&m->marks->used, &d);
+			digest_set_add(&m->marks->blobs, &d);
 		}
 	}
 	strv_for_each(keep, i) {
@@ -194,6 +195,7 @@ static int roots_push(struct marker *m, const struct strv *keep, struct error *e
 					keep->v[i]);
 		}
 		document_push(m, &d);
+		digest_set_add(&m->marks->chains, &d);
 	}
 	return 0;
 }
@@ -201,7 +203,7 @@ static int roots_push(struct marker *m, const struct strv *keep, struct error *e
 int gc_mark(const struct store *st, const struct strv *keep, struct gc_marks *out_marks,
 		struct error *e)
 {
-	AUTO(gc_marks) struct gc_marks marks = { .used = DIGEST_SET_INIT };
+	AUTO(gc_marks) struct gc_marks marks = { .blobs = DIGEST_SET_INIT };
 	AUTO(queue) struct queue queue = { .n = 0 };
 	struct marker m = { .st = st, .marks = &marks, .queue = &queue };
 
@@ -216,6 +218,6 @@ int gc_mark(const struct store *st, const struct strv *keep, struct gc_marks *ou
 		}
 	}
 	*out_marks = marks;
-	marks = (struct gc_marks){ .used = DIGEST_SET_INIT };
+	marks = (struct gc_marks){ .blobs = DIGEST_SET_INIT };
 	return 0;
 }

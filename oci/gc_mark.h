@@ -11,7 +11,8 @@
 #include "store_internal.h"
 
 struct gc_marks {
-	struct digest_set used;    /* blobs and chain ids */
+	struct digest_set blobs;   /* in use; and what keep names, of which it does not say */
+	struct digest_set chains;  /* the same: a chain id can be the digest of a plain blob */
 	struct digest_set indexed; /* manifests that have an entry */
 };
 

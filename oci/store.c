@@ -177,6 +177,11 @@ bool store_has_blob(const struct store *st, const struct digest *d, uint64_t siz
 	       S_ISREG(s.st_mode) && (uint64_t)s.st_size == size;
 }
 
+bool store_has_any_blob(const struct store *st, const struct digest *d)
+{
+	return faccessat(st->root_fd, blob_path(d).text, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int store_blob_publish(struct store *st, int dir_fd, const char *name, const struct digest *d)
 {
 	return renameat(dir_fd, name, st->root_fd, blob_path(d).text) < 0 ? -errno : 0;
