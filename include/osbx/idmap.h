@@ -77,7 +77,7 @@ int idmap_decide(const struct idmap_facts *facts, struct idmap *out_map, struct 
 		NONNULL(1, 2, 3);
 /* Add to a pending error of clone, unshare or a map file what keeps this process from making user
  * namespaces, and its remedy, as far as the kernel's settings tell. Returns -1. */
-int idmap_hint(struct error *e) NONNULL(1);
+int idmap_hint(struct error *e) NONNULL(1) MUST_CHECK;
 /* The first id and number of ids that root may hand out: entry of "osbx" in /etc/subuid, else
  * IDMAP_DEFAULT_FIRST up to 4294901760. */
 void idmap_root_range(uint32_t *out_first, uint32_t *out_count) NONNULL(1, 2);

@@ -20,7 +20,7 @@
 /* Linux's PROC_USER_INIT_INO: fixed since namespaces have inodes. */
 #define USER_INIT_INO 0xEFFFFFFDU
 #define SYSCTL_BYTES  32
-#define MAP_BYTES     (340 * 36)
+#define MAP_BYTES     ((size_t)340 * 36)
 
 static const char *const mode_names[] = {
 	[IDMAP_MAPPED] = "mapped",

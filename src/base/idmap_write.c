@@ -103,7 +103,7 @@ static int helper_args(const struct helper *h, pid_t pid, struct strv *args)
 static int helper_start(struct helper *h, pid_t pid, struct error *e)
 {
 	AUTO(strv) struct strv args = STRV_INIT;
-	int ends[2];
+	int ends[2] = { -1, -1 };
 	int r = helper_args(h, pid, &args);
 
 	if (r == 0) {
@@ -277,7 +277,7 @@ static int userns_of(const struct idmap *map, pid_t pid, int *out_fd, struct err
 
 int idmap_userns_open(const struct idmap *map, int *out_userns_fd, struct error *e)
 {
-	int ends[2];
+	int ends[2] = { -1, -1 };
 	int status = 0;
 	int r = fd_pipe(ends, 0);
 

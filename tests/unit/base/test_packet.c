@@ -54,6 +54,7 @@ static void send_raw(const void *bytes, size_t len, size_t n)
 		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n);
 		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
+		ck_assert_ptr_nonnull(c);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(sizeof(int) * n);

@@ -91,8 +91,9 @@ static int child_main(const char *mode)
 static char *const true_argv[] = { (char[]){ "true" }, NULL };
 
 /* Run this program in a mode with opts; what it wrote to stdout. */
-static char *run_self(const char *mode, struct spawn_opts *opts)
+static char *run_self(const char *mode, const struct spawn_opts *given)
 {
+	struct spawn_opts opts = *given;
 	struct error e = ERROR_INIT;
 	AUTO(buf) struct buf said = BUF_INIT(SAID_MAX);
 	autofree char *arg = mem_strdup(mode);
@@ -103,10 +104,10 @@ static char *run_self(const char *mode, struct spawn_opts *opts)
 	int status = -1;
 
 	ck_assert_int_eq(fd_pipe(ends, 0), 0);
-	opts->path = spawn_self;
-	opts->argv = argv;
-	opts->fds[opts->fds_n++] = (struct spawn_fd){ .from = ends[1], .to = 1 };
-	ck_assert_msg(spawn_start(opts, &pidfd, &pid, &e) == 0, "%s", e.text);
+	opts.path = spawn_self;
+	opts.argv = argv;
+	opts.fds[opts.fds_n++] = (struct spawn_fd){ .from = ends[1], .to = 1 };
+	ck_assert_msg(spawn_start(&opts, &pidfd, &pid, &e) == 0, "%s", e.text);
 	fd_close(&ends[1]);
 	ck_assert_int_eq(fd_read_all(ends[0], &said), 0);
 	fd_close(&ends[0]);
