@@ -82,6 +82,7 @@ struct spec {
 	size_t mounts_n;
 	struct spec_mount *mounts; /* in order, after the built-in ones */
 	bool read_only;            /* root read-only once everything is mounted */
+	bool is_ephemeral;         /* upper is thrown away at the end: nothing is synced to disk */
 	bool isolation;            /* procfs unmasked, CAP_SYS_ADMIN for PID 1 */
 	uint64_t shm_bytes;        /* size of /dev/shm; 0: 64 MiB */
 	int cgroup_fd;             /* own cgroup directory to be born in, or -1 */

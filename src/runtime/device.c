@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include <osbx/sys.h>
+#include <osbx/cleanup.h>
 
 #include "mount_internal.h"
 
 int device_open(const char *path, uint32_t major, uint32_t minor)
 {
 	struct stat st;
-	autoclose int fd = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE);
+	autoclose int fd = mount_clone(AT_FDCWD, path, false);
 
 	if (fd < 0) {
 		return fd;

@@ -71,3 +71,11 @@ void fscontext_log(int fs_fd, char *out, size_t out_size)
 		}
 	}
 }
+
+int mount_clone(int dir_fd, const char *path, bool recursive)
+{
+	const unsigned int flags = OPEN_TREE_CLONE | (path[0] ? 0 : AT_EMPTY_PATH);
+	int fd = recursive ? -EINVAL : sys_open_tree(dir_fd, path, flags);
+
+	return fd == -EINVAL ? sys_open_tree(dir_fd, path, flags | AT_RECURSIVE) : fd;
+}

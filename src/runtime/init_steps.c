@@ -87,24 +87,40 @@ static int check_same(const struct spec_tree *t, int fd, struct error *e)
 	return 0;
 }
 
-static int open_trees(struct init_ctx *c, struct error *e)
+/* Trees that are a mount of their own in this mount namespace: those that the parent mapped, and
+ * those that are bound somewhere, as a clone made before there is anything of ours to be cloned
+ * with them ("-v /:/host"). */
+static bool is_cloned(const struct spec *spec, size_t tree)
 {
-	for (size_t i = 0; i < c->spec->trees_n; i++) {
-		const struct spec_tree *t = &c->spec->trees[i];
-
-		c->tree_fds[i] = fd_open(t->path, O_PATH, 0);
-		if (c->tree_fds[i] < 0) {
-			return error_sys(e, -c->tree_fds[i], "open %s", t->path);
-		}
-		if (check_same(t, c->tree_fds[i], e) < 0) {
-			return -1;
+	if (spec->map.mode == IDMAP_MAPPED) {
+		return true;
+	}
+	for (size_t i = 0; i < spec->mounts_n; i++) {
+		if (spec->mounts[i].kind == SPEC_MOUNT_BIND && spec->mounts[i].tree == tree) {
+			return true;
 		}
 	}
+	return false;
+}
+
+static int tree_open(const struct init_ctx *c, size_t i, struct error *e)
+{
+	const struct spec_tree *t = &c->spec->trees[i];
+	autoclose int fd = is_cloned(c->spec, i) ? mount_clone(AT_FDCWD, t->path, t->recursive)
+						 : fd_open(t->path, O_PATH, 0);
+
+	if (fd < 0) {
+		return error_sys(e, -fd, "open %s", t->path);
+	}
+	if (check_same(t, fd, e) < 0) {
+		return -1;
+	}
+	c->tree_fds[i] = TAKE_FD(fd);
 	return 0;
 }
 
-static int open_below(
-		struct init_ctx *c, uint32_t tree, const char *path, int *out_fd, struct error *e)
+static int open_below(const struct init_ctx *c, uint32_t tree, const char *path, int *out_fd,
+		struct error *e)
 {
 	assert(tree < c->spec->trees_n);
 	int fd = path_open_beneath(
@@ -117,25 +133,39 @@ static int open_below(
 	return 0;
 }
 
-static int open_layers(struct init_ctx *c, struct error *e)
+/* Open the directories of the overlay that lie in cloned trees, or those that do not. */
+static int open_layers(struct init_ctx *c, bool cloned, struct error *e)
 {
+	const struct {
+		const char *path;
+		int *out_fd;
+	} rows[] = {
+		{ "upper", &c->upper_fd },
+		{ "work", &c->work_fd },
+	};
+
 	for (size_t i = 0; i < c->spec->lowers_n; i++) {
 		const struct spec_lower *l = &c->spec->lowers[i];
 
-		if (open_below(c, l->tree, l->path, &c->lower_fds[i], e) < 0) {
+		if (is_cloned(c->spec, l->tree) == cloned &&
+				open_below(c, l->tree, l->path, &c->lower_fds[i], e) < 0) {
 			return -1;
 		}
 	}
-	if (open_below(c, SPEC_SANDBOX_TREE, "upper", &c->upper_fd, e) < 0) {
-		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (is_cloned(c->spec, SPEC_SANDBOX_TREE) == cloned &&
+				open_below(c, SPEC_SANDBOX_TREE, rows[i].path, rows[i].out_fd, e) <
+						0) {
+			return -1;
+		}
 	}
-	return open_below(c, SPEC_SANDBOX_TREE, "work", &c->work_fd, e);
+	return 0;
 }
 
-/* All of it, as the kernel does not let parts be uncovered; before the staging is mounted there. */
+/* Before the staging is mounted there. */
 static int clone_host_sys(struct init_ctx *c, struct error *e)
 {
-	c->sys_fd = sys_open_tree(AT_FDCWD, "/sys", OPEN_TREE_CLONE | AT_RECURSIVE);
+	c->sys_fd = mount_clone(AT_FDCWD, "/sys", true);
 	return c->sys_fd < 0 ? error_sys(e, -c->sys_fd, "clone /sys") : 0;
 }
 
@@ -149,7 +179,12 @@ int init_step_sources(struct init_ctx *c, struct error *e)
 	if (c->spec->map.mode == IDMAP_MAPPED) {
 		return 0;
 	}
-	return open_trees(c, e) < 0 ? -1 : open_layers(c, e);
+	for (size_t i = 0; i < c->spec->trees_n; i++) {
+		if (tree_open(c, i, e) < 0) {
+			return -1;
+		}
+	}
+	return open_layers(c, false, e);
 }
 
 /* Receive the id-mapped trees that come with IDS_DONE and TREES. */
@@ -274,19 +309,16 @@ static int attach_tree(struct init_ctx *c, size_t i, struct error *e)
 	return r < 0 ? error_sys(e, -r, "attach %s", c->spec->trees[i].path) : 0;
 }
 
-/* A tree of the parent lies in a mount namespace of the parent's user: overlay and open_tree(2)
- * take it only after it was attached here. */
+/* Overlay and open_tree(2) take a directory only after its mount was attached in this mount
+ * namespace; a tree of the parent is not even visible to the former (EPERM). */
 int init_step_trees(struct init_ctx *c, struct error *e)
 {
-	if (c->spec->map.mode != IDMAP_MAPPED) {
-		return 0;
-	}
 	for (size_t i = 0; i < c->spec->trees_n; i++) {
-		if (attach_tree(c, i, e) < 0) {
+		if (is_cloned(c->spec, i) && attach_tree(c, i, e) < 0) {
 			return -1;
 		}
 	}
-	return open_layers(c, e);
+	return open_layers(c, true, e);
 }
 
 int init_step_root(struct init_ctx *c, struct error *e)
@@ -296,6 +328,7 @@ int init_step_root(struct init_ctx *c, struct error *e)
 		.lowers_n = c->spec->lowers_n,
 		.upper_fd = c->upper_fd,
 		.work_fd = c->work_fd,
+		.is_volatile = c->spec->is_ephemeral,
 	};
 
 	return overlay_mount(&o, c->staging_fd, &c->root_fd, e);

@@ -28,6 +28,8 @@
 #include "init_internal.h"
 #include "launch_internal.h"
 
+/* For a child that fails to say so. */
+#define LAST_WORD_MS 20
 /* For a child that has closed its channel to be dead. */
 #define END_MS 200
 
@@ -191,6 +193,20 @@ static int hear(struct run *run, enum init_msg msg, struct error *e)
 	return 0;
 }
 
+/* What failed on this side may only be the echo of the child's end: then its sentence counts. */
+static int prefer_child(struct run *run, struct error *e)
+{
+	struct error child = ERROR_INIT;
+	struct packet p;
+
+	(void)!init_expect(run->sock, &run->stage, INIT_MSG_ERROR, &p,
+			clock_boot_ms() + LAST_WORD_MS, &child);
+	if (child.code != ERRC_TIMEOUT && child.code != ERRC_INTERNAL) {
+		*e = child;
+	}
+	return -1;
+}
+
 /* IDS_DONE with the first trees, TREES with all others. */
 static int send_trees(struct run *run, const int *fds, size_t n, struct error *e)
 {
@@ -239,7 +255,7 @@ static int shake_hands(struct run *run, struct error *e)
 		return -1;
 	}
 	if (give_ids(run, e) < 0) {
-		return -1;
+		return prefer_child(run, e);
 	}
 	if (ops->attach_net && ops->attach_net(ops->ctx, run->l.pid, e) < 0) {
 		return -1;

@@ -18,7 +18,7 @@
 /* "fs", "tree" … */
 const char *mount_kind_name(enum mount_kind kind);
 
-/* fscontext.c: a new file system by fsopen(2). */
+/* fscontext.c: new file systems by fsopen(2), clones of old ones. */
 
 /* Begin one of a type; /proc/mounts will name source as its device. fd or -errno. */
 int fscontext_open(const char *type) NONNULL(1) MUST_CHECK;
@@ -28,6 +28,11 @@ int fscontext_options(int fs_fd, const char *options) NONNULL(2) MUST_CHECK;
 int fscontext_mount(int fs_fd, uint32_t attrs) MUST_CHECK;
 /* The kernel's last words about a failure, "" if none. */
 void fscontext_log(int fs_fd, char *out, size_t out_size) NONNULL(2);
+
+/* A detached clone of what path in dir_fd names (open_tree(2); "": dir_fd itself), with the mounts
+ * below it if recursive or if the kernel does not let them be left out: those that were there when
+ * a user namespace got its copy of the host's mounts. fd or -errno. */
+int mount_clone(int dir_fd, const char *path, bool recursive) NONNULL(2) MUST_CHECK;
 
 /* device.c */
 

@@ -125,8 +125,7 @@ static int bind(struct apply *a, const struct mount_op *op, int src_fd, struct e
 	const bool recursive = (op->flags & MOUNT_RECURSIVE) != 0;
 	struct stat st;
 	autoclose int dst_fd = -1;
-	autoclose int clone_fd = sys_open_tree(src_fd, "",
-			OPEN_TREE_CLONE | AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0));
+	autoclose int clone_fd = mount_clone(src_fd, "", recursive);
 
 	if (clone_fd < 0) {
 		return error_sys(e, -clone_fd, "clone its source");
@@ -134,7 +133,7 @@ static int bind(struct apply *a, const struct mount_op *op, int src_fd, struct e
 	if (fstat(clone_fd, &st) < 0) {
 		return error_sys(e, errno, "look at its source");
 	}
-	if (set_attrs(clone_fd, op->attrs, recursive, e) < 0 ||
+	if (set_attrs(clone_fd, op->attrs, true, e) < 0 ||
 			mountdst_open(&a->dst, op->dst, S_ISDIR(st.st_mode), &dst_fd, e) < 0) {
 		return -1;
 	}
@@ -236,7 +235,7 @@ static int mask_dir(struct apply *a, int *out_fd, struct error *e)
 		return error_sys(e, errno, "make an empty directory");
 	}
 	a->has_mask_dir = true;
-	autoclose int fd = sys_open_tree(staging, MASK_DIR, OPEN_TREE_CLONE);
+	autoclose int fd = mount_clone(staging, MASK_DIR, false);
 
 	if (fd < 0) {
 		return error_sys(e, -fd, "clone an empty directory");

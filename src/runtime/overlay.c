@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <osbx/buf.h>
@@ -142,13 +143,29 @@ static int overlay_fail(int fs_fd, int errnum, struct error *e)
 	return -1;
 }
 
+/* Where overlay cannot work in its directories it mounts all the same, read-only. */
+static int check_writable(int root_fd, struct error *e)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(root_fd, &fs) < 0) {
+		return error_sys(e, errno, "look at the overlay");
+	}
+	if ((fs.f_flag & ST_RDONLY) == 0) {
+		return 0;
+	}
+	(void)error_set(e, ERRC_UNSUPPORTED, "overlay came out read-only");
+	return error_hint(e, "root of the sandbox must be able to write to its directories upper "
+			     "and work; more in the kernel's log");
+}
+
 int overlay_mount(const struct overlay *o, int staging_fd, int *out_root_fd, struct error *e)
 {
 	autoclose int fs = fscontext_open("overlay");
 	autoclose int mount_fd = fs < 0 ? fs : mount_new(o, fs);
 
 	if (mount_fd >= 0) {
-		if (root_attach(mount_fd, staging_fd, e) < 0) {
+		if (check_writable(mount_fd, e) < 0 || root_attach(mount_fd, staging_fd, e) < 0) {
 			return -1;
 		}
 		*out_root_fd = TAKE_FD(mount_fd);
