@@ -136,7 +136,8 @@ START_TEST(no_new_privs_rules_the_helpers_out)
 	struct idmap map;
 	struct error e = ERROR_INIT;
 
-	if (geteuid() == 0) {
+	/* Root of a child namespace may have no other id to become. */
+	if (geteuid() == 0 && idmap_is_initial_userns()) {
 		ck_assert_int_eq(sys_setgroups(0, NULL), 0);
 		ck_assert_int_eq(sys_setresgid(NOBODY), 0);
 		ck_assert_int_eq(sys_setresuid(NOBODY), 0);

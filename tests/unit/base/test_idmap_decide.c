@@ -146,7 +146,7 @@ static const struct row {
 	{ .name = "host root is nobody's",
 			.euid = 1000,
 			.egid = 1000,
-			.subuid = "ann:0:65536\n",
+			.subuid = "ann:0:10\n",
 			.subgid = "ann:100000:10\n",
 			.wanted = "single u 0:1000:1 g 0:1000:1" },
 	{ .name = "broken lines",
