@@ -6,7 +6,7 @@
  * The workload never gets a descriptor of the caller (a guest could reopen /proc/self/fd/1 and
  * truncate the caller's file). Pipes are moved by splice(2) where the kernel can; the caller's own
  * O_NONBLOCK flags are never changed (fd_reopen_nonblock, else bounded writes after poll). A slow
- * reader outside stops the workload's pipe, not the loop.
+ * reader outside stops the workload's pipe, not the loop. The process blocks or ignores SIGPIPE.
  */
 #ifndef OSBX_CONSOLE_H
 #define OSBX_CONSOLE_H
@@ -45,6 +45,9 @@ int console_child_started(struct console *c, int pty_fd, struct error *e) MUST_C
 /* The workload's main process is gone: what is in the pipes is delivered, a process that still
  * holds a pipe open does not keep us (with a tty: drain what the master gives without waiting). */
 void console_child_ended(struct console *c) NONNULL(1);
+/* Was everything written that could be? A reader or terminal that went away is no failure; a full
+ * disk behind standard output is, and so is an input that cannot be read. ERRC_SYSTEM. */
+int console_check(const struct console *c, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* The caller's window changed size (SIGWINCH). */
 void console_resize(struct console *c) NONNULL(1);
 /* Leave and enter raw mode around a stop by SIGTSTP. */

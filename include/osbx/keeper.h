@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module: engine
+ * keeper - hold one running sandbox: its main process, its terminal or pipes, the signals meant
+ * for it, its end. Runs in the command that started it; single-threaded.
+ */
+#ifndef OSBX_KEEPER_H
+#define OSBX_KEEPER_H
+
+#include <stdbool.h>
+
+#include <osbx/cgroup.h>
+#include <osbx/cleanup.h>
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+#include <osbx/execd_proto.h>
+#include <osbx/idmap.h>
+#include <osbx/launch.h>
+
+struct keeper;
+
+/* All borrowed, for the keeper's life. */
+struct keeper_opts {
+	bool interactive; /* forward standard input */
+	bool tty;
+	int in_fd; /* the caller's descriptors */
+	int out_fd;
+	int err_fd;
+	int stop_signal;               /* what SIGHUP begins with; killed 10 s later */
+	struct execd_process *process; /* rows and cols are filled in */
+	const struct idmap *map;       /* who is container root outside */
+	const struct cgroup *cgroup;   /* to freeze, may be without a directory */
+};
+
+/* Take over the signals of this process (all that can be caught but TTIN, TTOU, faults, and those
+ * that the caller ignores) and make pipes and loop, before the sandbox is launched. NULL on
+ * failure. */
+struct keeper *keeper_new(const struct keeper_opts *opts, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* Restore terminal and signal mask, free. Signals that arrived since are forgotten. */
+void keeper_free(struct keeper *k);
+AUTO_DEFINE_PTR(keeper, struct keeper, keeper_free);
+/* Start the main process in a sandbox that is up. Its failure to start is reported by keeper_run.
+ */
+int keeper_start(struct keeper *k, const struct launch *launch, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* Keep the sandbox until PID 1 is dead and all output is delivered. *out_status is the main
+ * process's: its exit code, or 128 + signal. Fails with execd's own error when it could not be
+ * started (ERRC_NO_COMMAND, ERRC_NOT_EXECUTABLE, …). */
+int keeper_run(struct keeper *k, int *out_status, struct error *e) MUST_CHECK NONNULL(1, 2, 3);
+
+#endif

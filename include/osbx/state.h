@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module: engine
+ * state - what a sandbox is doing, and its record state.json.
+ *
+ * The keeper is the only writer. RUNTIME/sandboxes/ID/state.json is replaced in one step and never
+ * synced (a reboot ends what it speaks of); the last state of a kept sandbox stands beside its
+ * files in ROOT, synced.
+ */
+#ifndef OSBX_STATE_H
+#define OSBX_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <osbx/cleanup.h>
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+#include <osbx/id.h>
+
+enum sandbox_state_code {
+	SANDBOX_PENDING,
+	SANDBOX_RUNNING,
+	SANDBOX_PAUSING,
+	SANDBOX_PAUSED,
+	SANDBOX_RESUMING,
+	SANDBOX_STOPPING,
+	SANDBOX_TERMINATED,
+	SANDBOX_FAILED,
+	SANDBOX_STATE_COUNT,
+};
+
+struct sandbox_state {
+	struct id id;
+	enum sandbox_state_code code;
+	char *name;          /* or NULL */
+	char *image;         /* as the user wrote it */
+	char *reason;        /* why it failed or ended; NULL: nothing to say */
+	pid_t pid;           /* of PID 1 on the host; 0: none */
+	int32_t exit_status; /* of the main process; -1: none yet */
+	int64_t created_ms;  /* wall clock */
+	int64_t started_ms;  /* 0: not yet */
+	int64_t ended_ms;    /* 0: not yet */
+};
+
+#define STATE_FILE "state.json"
+
+/* Name of a code as the API writes it ("Running"). */
+const char *state_name(enum sandbox_state_code code);
+/* Code of a name. 0 or -EINVAL. */
+int state_from_name(const char *name, enum sandbox_state_code *out_code) NONNULL(1, 2) MUST_CHECK;
+/* Is the transition one of those that happen? */
+bool state_may_go(enum sandbox_state_code from, enum sandbox_state_code to);
+/* Take it; asserts that it may be taken. The only place that changes the code. Stamps started_ms
+ * and ended_ms. */
+void state_go(struct sandbox_state *s, enum sandbox_state_code to) NONNULL(1);
+/* A new record, Pending, now. Strings are copied. */
+void state_init(struct sandbox_state *s, const struct id *id, const char *name, const char *image)
+		NONNULL(1, 2);
+void state_done(struct sandbox_state *s);
+AUTO_DEFINE(state, struct sandbox_state, state_done);
+/* Replace state.json below dir_fd. durable: through fsync. */
+int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct error *e) MUST_CHECK
+		NONNULL(1, 4);
+/* Read state.json below dir_fd, strictly. ERRC_NOT_FOUND, ERRC_INVALID, ERRC_SYSTEM. */
+int state_load(int dir_fd, struct sandbox_state *out_state, struct error *e) MUST_CHECK
+		NONNULL(2, 3);
+
+#endif

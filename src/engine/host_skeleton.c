@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <osbx/fd.h>
+#include <osbx/file.h>
+#include <osbx/host.h>
+#include <osbx/id.h>
+#include <osbx/lock.h>
+#include <osbx/mem.h>
+#include <osbx/path.h>
+#include <osbx/plan.h>
+#include <osbx/str.h>
+
+#include "host_internal.h"
+
+enum entry_kind {
+	ENTRY_DIR,
+	ENTRY_FILE, /* text: content */
+	ENTRY_LINK, /* text: target */
+	ENTRY_KIND_COUNT,
+};
+
+struct entry {
+	enum entry_kind kind;
+	const char *path;
+	mode_t mode;
+	const char *text;
+};
+
+static const struct entry entries[] = {
+	{ ENTRY_DIR, "dev", 0755, NULL },
+	{ ENTRY_DIR, "etc", 0755, NULL },
+	{ ENTRY_DIR, "etc/pki", 0755, NULL },
+	{ ENTRY_DIR, "etc/pki/ca-trust", 0755, NULL },
+	{ ENTRY_DIR, "etc/ssl", 0755, NULL },
+	{ ENTRY_DIR, "home", 0755, NULL },
+	{ ENTRY_DIR, "mnt", 0755, NULL },
+	{ ENTRY_DIR, "opt", 0755, NULL },
+	{ ENTRY_DIR, "proc", 0555, NULL },
+	{ ENTRY_DIR, "root", 0700, NULL },
+	{ ENTRY_DIR, "run", 0755, NULL },
+	{ ENTRY_DIR, "srv", 0755, NULL },
+	{ ENTRY_DIR, "sys", 0555, NULL },
+	{ ENTRY_DIR, "tmp", 01777, NULL },
+	{ ENTRY_DIR, "usr", 0755, NULL },
+	{ ENTRY_DIR, "var", 0755, NULL },
+	{ ENTRY_DIR, "var/cache", 0755, NULL },
+	{ ENTRY_DIR, "var/lib", 0755, NULL },
+	{ ENTRY_DIR, "var/log", 0755, NULL },
+	{ ENTRY_DIR, "var/tmp", 01777, NULL },
+	{ ENTRY_FILE, "etc/passwd", 0644,
+			"root:x:0:0:root:/root:/bin/sh\n"
+			"daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
+	{ ENTRY_FILE, "etc/group", 0644,
+			"root:x:0:\ndaemon:x:1:\ntty:x:5:\nusers:x:100:\nnogroup:x:65534:\n" },
+	{ ENTRY_FILE, "etc/nsswitch.conf", 0644,
+			"passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
+			"networks: files\nprotocols: files\nservices: files\n" },
+	{ ENTRY_FILE, "etc/shells", 0644, "/bin/sh\n/bin/bash\n" },
+	/* Mount points of what is written at each start. */
+	{ ENTRY_FILE, "etc/hostname", 0644, "" },
+	{ ENTRY_FILE, "etc/hosts", 0644, "" },
+	{ ENTRY_FILE, "etc/resolv.conf", 0644, "" },
+	{ ENTRY_LINK, "etc/mtab", 0, "../proc/self/mounts" },
+	{ ENTRY_LINK, "etc/os-release", 0, "../usr/lib/os-release" },
+	{ ENTRY_LINK, "var/lock", 0, "../run/lock" },
+	{ ENTRY_LINK, "var/run", 0, "../run" },
+};
+
+struct skeleton {
+	int fd;
+	uid_t uid; /* that container root is on disk */
+	gid_t gid;
+};
+
+static int file_make(const struct skeleton *s, const struct entry *entry)
+{
+	autoclose int fd = fd_open_at(
+			s->fd, entry->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+
+	if (fd < 0) {
+		return fd;
+	}
+	return fd_write_all(fd, entry->text, strlen(entry->text));
+}
+
+static int entry_make(const struct skeleton *s, const struct entry *entry)
+{
+	int r = 0;
+
+	switch (entry->kind) {
+	case ENTRY_DIR:
+		r = mkdirat(s->fd, entry->path, 0700) < 0 ? -errno : 0;
+		break;
+	case ENTRY_FILE:
+		r = file_make(s, entry);
+		break;
+	case ENTRY_LINK:
+		r = symlinkat(entry->text, s->fd, entry->path) < 0 ? -errno : 0;
+		break;
+	case ENTRY_KIND_COUNT:
+		break;
+	}
+	/* Owner first: chown clears set-ID bits. The caller's umask has no say in the mode. */
+	if (r == 0 && geteuid() == 0 &&
+			fchownat(s->fd, entry->path, s->uid, s->gid, AT_SYMLINK_NOFOLLOW) < 0) {
+		r = -errno;
+	}
+	if (r == 0 && entry->kind != ENTRY_LINK &&
+			fchmodat(s->fd, entry->path, entry->mode, 0) < 0) {
+		r = -errno;
+	}
+	return r;
+}
+
+/* A mount point for an entry of the host's /etc that exists now; for later ones the runtime makes
+ * one at each start. */
+static int etc_point_make(void *ctx, const char *name)
+{
+	const struct skeleton *s = ctx;
+	autofree char *path = mem_printf("etc/%s", name);
+	autofree char *host = mem_printf("/etc/%s", name);
+	struct stat st;
+
+	if (stat(host, &st) < 0) {
+		return 0;
+	}
+	const struct entry entry = {
+		.kind = S_ISDIR(st.st_mode) ? ENTRY_DIR : ENTRY_FILE,
+		.path = path,
+		.mode = S_ISDIR(st.st_mode) ? 0755 : 0644,
+		.text = "",
+	};
+
+	return entry_make(s, &entry);
+}
+
+/* /bin and the like as the host has them. */
+static int roots_make(const struct skeleton *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < HOST_ROOTS_N && r == 0; i++) {
+		autofree char *host = mem_printf("/%s", host_roots[i]);
+		char target[64] = "";
+		struct stat st;
+		ssize_t n = readlink(host, target, sizeof(target) - 1);
+		struct entry entry = { .path = host_roots[i], .mode = 0755, .text = target };
+
+		if (n > 0) {
+			target[n] = '\0';
+			entry.kind = ENTRY_LINK;
+			r = str_after(target, "usr/") || str_after(target, "/usr/")
+					    ? entry_make(s, &entry)
+					    : 0;
+		} else if (lstat(host, &st) == 0 && S_ISDIR(st.st_mode)) {
+			r = entry_make(s, &entry);
+		}
+	}
+	return r;
+}
+
+static int skeleton_fill(struct skeleton *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(entries) && r == 0; i++) {
+		r = entry_make(s, &entries[i]);
+	}
+	r = r < 0 ? r : roots_make(s);
+	r = r < 0 ? r : host_each_etc(etc_point_make, s);
+	if (r == 0 && geteuid() == 0 && fchown(s->fd, s->uid, s->gid) < 0) {
+		r = -errno;
+	}
+	return r == 0 && fchmod(s->fd, 0755) < 0 ? -errno : r;
+}
+
+/* Fill staging_fd/host and move it to its place; another process may have been faster. */
+static int skeleton_publish(int layers_fd, int staging_fd, const struct idmap *map)
+{
+	int r = mkdirat(staging_fd, "host", 0700) < 0 ? -errno : 0;
+	autoclose int fd = r < 0 ? r : fd_open_at(staging_fd, "host", O_RDONLY | O_DIRECTORY, 0);
+	struct skeleton s = { .fd = fd };
+
+	if (fd < 0) {
+		return fd;
+	}
+	/* Stored as container ids, or as those they are in the one range of all sandboxes. */
+	if (map->mode == IDMAP_SHARED) {
+		s.uid = idmap_outside(map->uids, map->uids_n, 0);
+		s.gid = idmap_outside(map->gids, map->gids_n, 0);
+	}
+	r = skeleton_fill(&s);
+	if (r == 0 && syncfs(fd) < 0) {
+		r = -errno;
+	}
+	if (r == 0 && renameat(staging_fd, "host", layers_fd, PLAN_HOST_LOWER) < 0 &&
+			errno != EEXIST && errno != ENOTEMPTY) {
+		r = -errno;
+	}
+	return r;
+}
+
+/* In a staging directory of the store's own form, so that gc removes what a kill leaves. */
+static int skeleton_make(int layers_fd, const struct idmap *map)
+{
+	char random[17];
+	char name[32];
+
+	id_random_hex(random, 8);
+	(void)snprintf(name, sizeof(name), ".staging-%s", random);
+	int r = mkdirat(layers_fd, name, 0700) < 0 ? -errno : 0;
+	autoclose int staging_fd =
+			r < 0 ? r : fd_open_at(layers_fd, name, O_RDONLY | O_DIRECTORY, 0);
+
+	if (staging_fd < 0) {
+		return staging_fd;
+	}
+	autoclose int lock_fd = lock_open_at(staging_fd, "lock", LOCK_MODE_EXCLUSIVE);
+
+	r = lock_fd < 0 ? lock_fd : skeleton_publish(layers_fd, staging_fd, map);
+	int n = file_remove_tree_at(layers_fd, name);
+
+	return r < 0 ? r : n;
+}
+
+int host_skeleton(int root_fd, const struct idmap *map, struct error *e)
+{
+	autofree char *layers = mem_printf("layers/%s", idmap_mode_name(map->mode));
+	autofree char *path = mem_printf("%s/%s", layers, PLAN_HOST_LOWER);
+
+	if (faccessat(root_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+		return 0;
+	}
+	int r = file_mkdir_at(root_fd, layers, 0700);
+	autoclose int layers_fd =
+			r < 0 ? r : fd_open_at(root_fd, layers, O_RDONLY | O_DIRECTORY, 0);
+
+	r = layers_fd < 0 ? layers_fd : skeleton_make(layers_fd, map);
+	return r < 0 ? error_sys(e, -r, "@host: make %s", path) : 0;
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation.
+ *
+ *   STARTING ── STARTED ──▶ RUNNING ── EXITED ──▶ EXITED ── PID 1 dead ──▶ DEAD ── output
+ *      │                       │                                            ▲      delivered ─▶ end
+ *      │                       └──────────── PID 1 dead (killed) ───────────┤
+ *      ├── FAILED ─▶ end, with execd's error                                │
+ *      └── PID 1 dead ──────────────────────────────────────────────────────┘ (an error)
+ *
+ * Sources of the loop: execd's control channel, the pidfd of PID 1, a signalfd, a timer, and those
+ * of the console. The pidfd may be ready before the last packets were read: it reads them first.
+ *
+ * Signals are blocked from before the launch on, so that none is lost and none ends this process
+ * past the place where the terminal is restored. What comes early stands in the signalfd, and goes
+ * to the main process behind START on the same channel. TTIN and TTOU keep their effect: a job in
+ * the background stops. A terminal's Ctrl-C reaches this process only (PID 1 has a session of its
+ * own), so it is forwarded once.
+ *
+ * SIGTSTP: the sandbox is frozen by its cgroup, without one by SIGSTOP to all its processes; then
+ * this process stops by the signal's own default action (which an orphaned process group does not
+ * take: it would never be continued).
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <osbx/clock.h>
+#include <osbx/console.h>
+#include <osbx/fd.h>
+#include <osbx/keeper.h>
+#include <osbx/limits.h>
+#include <osbx/loop.h>
+#include <osbx/mem.h>
+#include <osbx/sys.h>
+#include <osbx/tty.h>
+
+#define MAIN_TAG      1U
+#define STOP_GRACE_MS 10000
+/* argv, env and groups, each with its length. */
+#define PROCESS_BYTES_MAX (4U * LIMIT_ARGS_BYTES)
+
+enum keeper_stage {
+	KEEPER_NEW,
+	KEEPER_STARTING,
+	KEEPER_RUNNING,
+	KEEPER_EXITED,
+	KEEPER_DEAD,
+	KEEPER_STAGE_COUNT,
+};
+
+struct keeper {
+	struct keeper_opts opts;
+	enum keeper_stage stage;
+	const struct launch *launch;
+	struct loop *loop;
+	struct console *console;
+	struct loop_source control;
+	struct loop_source pidfd;
+	struct loop_source signals;
+	struct loop_source grace;
+	sigset_t mask_before;
+	int signal_fd;
+	int process_fd;   /* memfd of the encoded process */
+	int stdio[3];     /* the workload's ends; borrowed from the console but for null_fd */
+	int null_fd;      /* standard input without -i */
+	int status;       /* of the main process, -1: unknown */
+	bool stopping;    /* SIGHUP came */
+	bool killed;      /* PID 1 was killed by us */
+	bool output_done; /* the console has delivered everything */
+	struct error error;
+};
+
+/* Signals whose being ignored is a wish of the caller: nohup, a shell's background jobs. */
+static const int ignorable[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP };
+
+/* Signals that keep their effect on this process: a job in the background, faults of our own. */
+static const int untaken[] = { SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+
+static int signals_take(struct keeper *k)
+{
+	struct sigaction sa;
+	sigset_t set;
+
+	(void)sigfillset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(untaken); i++) {
+		(void)sigdelset(&set, untaken[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(ignorable); i++) {
+		/* A blocked signal is kept even where it is ignored. */
+		if (sigaction(ignorable[i], NULL, &sa) == 0 && sa.sa_handler == SIG_IGN) {
+			(void)sigdelset(&set, ignorable[i]);
+		}
+	}
+	k->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (k->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, &k->mask_before) < 0) {
+		return -errno;
+	}
+	return 0;
+}
+
+static void fail_sys(struct keeper *k, int r, const char *what)
+{
+	if (k->error.code == ERRC_OK) {
+		(void)error_sys(&k->error, -r, "%s", what);
+	}
+	loop_stop(k->loop, 0);
+}
+
+static void send_signal(struct keeper *k, uint32_t tag, int signo)
+{
+	const struct execd_signal s = { .tag = tag, .signo = signo };
+
+	/* A full channel is that of a frozen sandbox, a closed one that of a dead: the signal is
+	 * as lost as it would be for a process. */
+	(void)!execd_send(k->launch->control_fd, EXECD_MSG_SIGNAL, &s, sizeof(s), NULL, 0);
+}
+
+static void kill_all(struct keeper *k)
+{
+	k->killed = true;
+	(void)!sys_pidfd_kill(k->launch->pidfd, SIGKILL);
+}
+
+static void grace_on_end(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	(void)loop;
+	(void)events;
+	kill_all(container_of(src, struct keeper, grace));
+}
+
+static void signal_forward(struct keeper *k, int signo)
+{
+	send_signal(k, MAIN_TAG, signo);
+}
+
+static void signal_ignore(struct keeper *k, int signo)
+{
+	(void)k;
+	(void)signo;
+}
+
+static void signal_hangup(struct keeper *k, int signo)
+{
+	(void)signo;
+	if (!k->stopping) {
+		k->stopping = true;
+		send_signal(k, MAIN_TAG, k->opts.stop_signal);
+		loop_timer(k->loop, &k->grace, clock_boot_ms() + STOP_GRACE_MS, grace_on_end);
+	}
+}
+
+static void signal_resize(struct keeper *k, int signo)
+{
+	(void)signo;
+	console_resize(k->console);
+}
+
+static void signal_continue(struct keeper *k, int signo)
+{
+	(void)signo;
+	console_resume(k->console);
+}
+
+static void freeze(struct keeper *k, bool on)
+{
+	if (cgroup_freeze(k->opts.cgroup, on) < 0) {
+		send_signal(k, 0, on ? SIGSTOP : SIGCONT);
+	}
+}
+
+static void signal_suspend(struct keeper *k, int signo)
+{
+	sigset_t set;
+
+	freeze(k, true);
+	console_suspend(k->console);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, signo);
+	(void)kill(getpid(), signo);
+	/* Here the process stops, and goes on after SIGCONT. */
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	console_resume(k->console);
+	freeze(k, false);
+}
+
+/* All others are forwarded. */
+static const struct {
+	int signo;
+	void (*run)(struct keeper *k, int signo);
+} signal_rules[] = {
+	{ SIGCHLD, signal_ignore },
+	{ SIGCONT, signal_continue },
+	{ SIGHUP, signal_hangup },
+	{ SIGPIPE, signal_ignore },
+	{ SIGTSTP, signal_suspend },
+	{ SIGURG, signal_ignore },
+	{ SIGWINCH, signal_resize },
+};
+
+static void signals_on_ready(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct keeper *k = container_of(src, struct keeper, signals);
+	struct signalfd_siginfo si;
+	void (*run)(struct keeper *, int) = signal_forward;
+
+	(void)loop;
+	(void)events;
+	if (fd_read(k->signal_fd, &si, sizeof(si)) != (ssize_t)sizeof(si)) {
+		return;
+	}
+	int signo = (int)si.ssi_signo;
+
+	for (size_t i = 0; i < ARRAY_SIZE(signal_rules); i++) {
+		if (signal_rules[i].signo == signo) {
+			run = signal_rules[i].run;
+		}
+	}
+	run(k, signo);
+}
+
+static void stop_when_done(struct keeper *k)
+{
+	if (k->stage == KEEPER_DEAD && k->output_done) {
+		loop_stop(k->loop, 0);
+	}
+}
+
+static void console_on_done(void *ctx)
+{
+	struct keeper *k = ctx;
+
+	k->output_done = true;
+	stop_when_done(k);
+}
+
+static void on_started(struct keeper *k, struct packet *p)
+{
+	int master_fd = -1;
+
+	if (k->opts.tty && p->fds_n == 1) {
+		master_fd = p->fds[0];
+		p->fds[0] = -1;
+	}
+	k->stage = KEEPER_RUNNING;
+	fd_close(&k->null_fd);
+	/* On failure the error is pending. */
+	if (console_child_started(k->console, master_fd, &k->error) < 0) {
+		loop_stop(k->loop, 0);
+	}
+}
+
+static void on_failed(struct keeper *k, const struct packet *p)
+{
+	const struct execd_failed *failed = execd_payload(p, sizeof(*failed));
+
+	if (!failed || failed->error.code == ERRC_OK) {
+		fail_sys(k, -EBADMSG, "answer of the sandbox");
+		return;
+	}
+	k->error = failed->error;
+	error_sanitize(&k->error);
+	loop_stop(k->loop, 0);
+}
+
+static void on_exited(struct keeper *k, const struct packet *p)
+{
+	const struct execd_exited *exited = execd_payload(p, sizeof(*exited));
+
+	if (!exited || exited->status < 0 || exited->status > 255) {
+		fail_sys(k, -EBADMSG, "answer of the sandbox");
+		return;
+	}
+	k->status = exited->status;
+	k->stage = KEEPER_EXITED;
+}
+
+/* Which message may come in which stage. */
+static void packet_run(struct keeper *k, struct packet *p)
+{
+	if (p->type == EXECD_MSG_STARTED && k->stage == KEEPER_STARTING) {
+		on_started(k, p);
+	} else if (p->type == EXECD_MSG_FAILED && k->stage == KEEPER_STARTING) {
+		on_failed(k, p);
+	} else if (p->type == EXECD_MSG_EXITED && k->stage == KEEPER_RUNNING) {
+		on_exited(k, p);
+	} else {
+		fail_sys(k, -EPROTO, "message of the sandbox");
+	}
+}
+
+/* Read what is there. False at the end of the channel. */
+static bool control_read(struct keeper *k)
+{
+	struct packet p;
+
+	while (k->error.code == ERRC_OK) {
+		int r = packet_recv(k->launch->control_fd, &p, 0);
+
+		if (r <= 0) {
+			return r == -EAGAIN;
+		}
+		packet_run(k, &p);
+		packet_done(&p);
+	}
+	return true;
+}
+
+static void control_on_ready(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct keeper *k = container_of(src, struct keeper, control);
+
+	(void)events;
+	if (!control_read(k)) {
+		loop_remove(loop, src);
+	}
+}
+
+/* PID 1 is dead, and with it every process of its namespace. */
+static void pidfd_on_ready(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct keeper *k = container_of(src, struct keeper, pidfd);
+
+	(void)events;
+	loop_remove(loop, src);
+	(void)control_read(k);
+	if (k->error.code != ERRC_OK) {
+		return;
+	}
+	if (k->stage == KEEPER_STARTING && !k->killed) {
+		(void)error_set(&k->error, ERRC_INTERNAL,
+				"the sandbox ended before its command ran");
+		loop_stop(loop, 0);
+		return;
+	}
+	bool had_output = k->stage != KEEPER_STARTING;
+
+	k->stage = KEEPER_DEAD;
+	if (had_output) {
+		console_child_ended(k->console);
+	} else {
+		k->output_done = true;
+	}
+	stop_when_done(k);
+}
+
+/* The size is there before the first byte of the workload. */
+static void size_copy(const struct keeper_opts *opts)
+{
+	struct winsize ws;
+
+	if (tty_size(opts->in_fd, &ws) == 0 || tty_size(opts->out_fd, &ws) == 0) {
+		opts->process->rows = ws.ws_row;
+		opts->process->cols = ws.ws_col;
+	}
+}
+
+static int process_encode(struct keeper *k, struct error *e)
+{
+	AUTO(buf) struct buf text = BUF_INIT(PROCESS_BYTES_MAX);
+
+	if (k->opts.tty) {
+		size_copy(&k->opts);
+	}
+	int r = execd_process_encode(k->opts.process, &text);
+
+	if (r == 0) {
+		r = fd_memfd_sealed("osbx-process", text.p, text.n, false);
+	}
+	if (r < 0) {
+		return error_sys(e, -r, "describe the main process");
+	}
+	k->process_fd = r;
+	return 0;
+}
+
+/* The inode of a pipe belongs to its maker. Root's has no id inside, and nobody there could open
+ * /dev/stdout: it goes to container root, which may hand it on. */
+static int pipes_give(const struct keeper *k)
+{
+	if (geteuid() != 0) {
+		return 0;
+	}
+	uid_t uid = idmap_outside(k->opts.map->uids, k->opts.map->uids_n, 0);
+	gid_t gid = idmap_outside(k->opts.map->gids, k->opts.map->gids_n, 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(k->stdio); i++) {
+		if (k->stdio[i] >= 0 && fchown(k->stdio[i], uid, gid) < 0) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static int stdio_make(struct keeper *k, struct error *e)
+{
+	const struct console_opts opts = {
+		.stdin_open = k->opts.interactive,
+		.tty = k->opts.tty,
+		.in_fd = k->opts.in_fd,
+		.out_fd = k->opts.out_fd,
+		.err_fd = k->opts.err_fd,
+		.on_done = console_on_done,
+		.ctx = k,
+	};
+
+	k->console = console_new(k->loop, &opts, k->stdio, e);
+	if (!k->console) {
+		return -1;
+	}
+	if (k->opts.tty) {
+		return 0;
+	}
+	int r = pipes_give(k);
+
+	if (r < 0) {
+		return error_sys(e, -r, "give the standard descriptors to the sandbox");
+	}
+	if (k->stdio[0] < 0) {
+		k->null_fd = fd_open("/dev/null", O_RDONLY, 0);
+		k->stdio[0] = k->null_fd;
+	}
+	return k->stdio[0] < 0 ? error_sys(e, -k->stdio[0], "/dev/null") : 0;
+}
+
+struct keeper *keeper_new(const struct keeper_opts *opts, struct error *e)
+{
+	AUTO(keeper) struct keeper *k = mem_new(struct keeper);
+
+	k->opts = *opts;
+	k->signal_fd = -1;
+	k->process_fd = -1;
+	k->null_fd = -1;
+	k->status = -1;
+	for (size_t i = 0; i < ARRAY_SIZE(k->stdio); i++) {
+		k->stdio[i] = -1;
+	}
+	k->loop = loop_new();
+	if (!k->loop) {
+		(void)error_sys(e, errno, "event loop");
+		return NULL;
+	}
+	int r = signals_take(k);
+
+	if (r == 0) {
+		r = loop_add(k->loop, &k->signals, k->signal_fd, EPOLLIN, signals_on_ready);
+	}
+	if (r < 0) {
+		(void)error_sys(e, -r, "take signals");
+		return NULL;
+	}
+	if (process_encode(k, e) < 0 || stdio_make(k, e) < 0) {
+		return NULL;
+	}
+	return TAKE_PTR(k);
+}
+
+void keeper_free(struct keeper *k)
+{
+	if (!k) {
+		return;
+	}
+	console_free(k->console);
+	loop_free(k->loop);
+	fd_close(&k->null_fd);
+	fd_close(&k->process_fd);
+	if (k->signal_fd >= 0) {
+		struct signalfd_siginfo si;
+
+		/* What came too late was meant for the sandbox, too. */
+		while (fd_read(k->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		}
+		fd_close(&k->signal_fd);
+		(void)sigprocmask(SIG_SETMASK, &k->mask_before, NULL);
+	}
+	free(k);
+}
+
+int keeper_start(struct keeper *k, const struct launch *launch, struct error *e)
+{
+	const struct execd_start start = {
+		.tag = MAIN_TAG,
+		.flags = EXECD_START_MAIN | (k->opts.tty ? EXECD_START_TTY : 0),
+	};
+	const int fds[] = { k->process_fd, k->stdio[0], k->stdio[1], k->stdio[2] };
+
+	assert(k->stage == KEEPER_NEW);
+	k->launch = launch;
+	int r = execd_send(launch->control_fd, EXECD_MSG_START, &start, sizeof(start), fds,
+			k->opts.tty ? 1 : ARRAY_SIZE(fds));
+
+	/* From here on nothing may wait for execd, which may be frozen. */
+	if (r == 0) {
+		r = fd_set_nonblock(launch->control_fd, true);
+	}
+	if (r == 0) {
+		r = loop_add(k->loop, &k->control, launch->control_fd, EPOLLIN, control_on_ready);
+	}
+	if (r == 0) {
+		r = loop_add(k->loop, &k->pidfd, launch->pidfd, EPOLLIN, pidfd_on_ready);
+	}
+	if (r < 0) {
+		return error_sys(e, -r, "start the main process");
+	}
+	k->stage = KEEPER_STARTING;
+	return 0;
+}
+
+int keeper_run(struct keeper *k, int *out_status, struct error *e)
+{
+	assert(k->stage == KEEPER_STARTING);
+
+	int r = loop_run(k->loop);
+
+	if (k->error.code != ERRC_OK) {
+		*e = k->error;
+		return -1;
+	}
+	if (r < 0) {
+		return error_sys(e, -r, "event loop");
+	}
+	assert(k->stage == KEEPER_DEAD);
+	if (k->status < 0 && !k->killed) {
+		/* Nothing but a SIGKILL from outside, or the kernel short of memory, ends PID 1. */
+		(void)error_set(e, ERRC_UNAVAILABLE, "PID 1 of the sandbox was killed");
+		return error_hint(e, "out of memory? dmesg names what the kernel killed");
+	}
+	if (console_check(k->console, e) < 0) {
+		return -1;
+	}
+	*out_status = k->status >= 0 ? k->status : 128 + SIGKILL;
+	return 0;
+}

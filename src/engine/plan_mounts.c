@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+
+#include <osbx/limits.h>
+#include <osbx/mem.h>
+#include <osbx/path.h>
+#include <osbx/plan.h>
+#include <osbx/str.h>
+
+static void add_root(const struct plan_input *in, struct spec *spec)
+{
+	const struct image *img = in->img;
+
+	if (img->rootfs) {
+		uint32_t tree = spec_add_tree(spec, img->rootfs, SPEC_TREE_CONTAINER, false);
+
+		spec_add_lower(spec, tree, "");
+	} else {
+		uint32_t tree = spec_add_tree(spec, in->layers, SPEC_TREE_CONTAINER, false);
+
+		if (img->is_host) {
+			spec_add_lower(spec, tree, PLAN_HOST_LOWER);
+		}
+		for (size_t i = 0; i < img->layers_n; i++) {
+			spec_add_lower(spec, tree, digest_hex(&img->layers[i].chain));
+		}
+	}
+	/* The runtime looks for upper and work in the second tree. */
+	uint32_t record = spec_add_tree(spec, in->record, SPEC_TREE_CONTAINER, false);
+
+	assert(record == 1);
+}
+
+static void add_file(struct spec *spec, const char *dst, char *content)
+{
+	struct spec_mount *m = spec_add_mount(spec, SPEC_MOUNT_FILE, dst);
+
+	m->mode = 0644;
+	m->content = content;
+}
+
+static void add_files(const struct plan_input *in, struct spec *spec)
+{
+	static const char local[] = "127.0.0.1\tlocalhost\n"
+				    "::1\tlocalhost ip6-localhost ip6-loopback\n";
+	const char *hosts = in->hosts ? in->hosts : local;
+	size_t n = strlen(hosts);
+
+	add_file(spec, "/etc/hostname", mem_printf("%s\n", spec->hostname));
+	add_file(spec, "/etc/hosts",
+			mem_printf("%s%s127.0.0.1\t%s\n", hosts,
+					n > 0 && hosts[n - 1] != '\n' ? "\n" : "", spec->hostname));
+	add_file(spec, "/etc/resolv.conf", mem_strdup(in->resolv_conf ? in->resolv_conf : ""));
+}
+
+/* What programs expect to be able to write, also where the root is read-only; as podman does. */
+static const struct {
+	const char *dst;
+	mode_t mode;
+} read_only_tmpfs[] = {
+	{ "/run", 0755 },
+	{ "/tmp", 01777 },
+	{ "/var/tmp", 01777 },
+};
+
+static void add_read_only_tmpfs(struct spec *spec)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(read_only_tmpfs); i++) {
+		struct spec_mount *m =
+				spec_add_mount(spec, SPEC_MOUNT_TMPFS, read_only_tmpfs[i].dst);
+
+		m->mode = read_only_tmpfs[i].mode;
+		m->exec_ok = true;
+	}
+}
+
+int plan_spec(const struct plan_input *in, struct spec *out_spec, struct error *e)
+{
+	char hostname[LIMIT_NAME_BYTES + 1];
+	AUTO(spec) struct spec spec = { .mounts_n = 0 };
+
+	spec_init(&spec);
+	plan_hostname(in->req, in->id, hostname);
+	spec.id = *in->id;
+	spec.hostname = mem_strdup(hostname);
+	spec.network = in->req->network;
+	spec.map = *in->map;
+	spec.read_only = in->req->read_only;
+	spec.isolation = in->req->isolation;
+	spec.shm_bytes = in->req->shm_bytes;
+	add_root(in, &spec);
+	if (spec.lowers_n == 0) {
+		return error_set(e, ERRC_INVALID, "%s: the image has no layers", in->req->image);
+	}
+	add_files(in, &spec);
+	if (in->req->read_only) {
+		add_read_only_tmpfs(&spec);
+	}
+	*out_spec = spec;
+	spec_init(&spec);
+	return 0;
+}
+
+static void add_volumes(const struct plan_input *in, struct spec *spec)
+{
+	for (size_t i = 0; i < in->req->volumes_n; i++) {
+		const struct request_volume *v = &in->req->volumes[i];
+		uint32_t tree = spec_add_tree(spec, v->src, SPEC_TREE_OWNER, true);
+		struct spec_mount *m = spec_add_mount(spec, SPEC_MOUNT_BIND, v->dst);
+
+		spec->trees[tree].fd = in->volume_fds[i];
+		m->tree = tree;
+		m->read_only = v->read_only;
+	}
+}
+
+static void add_tmpfs(const struct plan_input *in, struct spec *spec)
+{
+	for (size_t i = 0; i < in->req->tmpfs_n; i++) {
+		const struct request_tmpfs *t = &in->req->tmpfs[i];
+		struct spec_mount *m = spec_add_mount(spec, SPEC_MOUNT_TMPFS, t->dst);
+
+		m->size = t->size;
+		m->mode = 01777;
+		m->exec_ok = true;
+	}
+}
+
+/* Does a mount of the request take the place of one that osbx adds itself? Below a volume of the
+ * request nothing is added: it would need a mount point in the user's own files. */
+static bool is_taken(const struct spec_mount *own, const struct spec_mount *wanted)
+{
+	return str_eq(own->dst, wanted->dst) ||
+	       (wanted->kind == SPEC_MOUNT_BIND && path_is_below(own->dst, wanted->dst));
+}
+
+static void mount_done(struct spec_mount *m)
+{
+	free(m->dst);
+	free(m->path);
+	free(m->content);
+}
+
+/* Drop what is taken among the first own_n mounts. */
+static void drop_taken(struct spec *spec, size_t own_n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < spec->mounts_n; i++) {
+		bool taken = false;
+
+		for (size_t j = own_n; i < own_n && j < spec->mounts_n && !taken; j++) {
+			taken = is_taken(&spec->mounts[i], &spec->mounts[j]);
+		}
+		if (taken) {
+			mount_done(&spec->mounts[i]);
+		} else {
+			spec->mounts[kept++] = spec->mounts[i];
+		}
+	}
+	spec->mounts_n = kept;
+}
+
+static size_t path_depth(const char *path)
+{
+	size_t depth = 0;
+
+	for (; *path; path++) {
+		depth += *path == '/';
+	}
+	return depth;
+}
+
+/* Insertion sort: stable, and there are few. */
+static void sort_by_depth(struct spec *spec)
+{
+	for (size_t i = 1; i < spec->mounts_n; i++) {
+		struct spec_mount m = spec->mounts[i];
+		size_t depth = path_depth(m.dst);
+		size_t at = i;
+
+		while (at > 0 && path_depth(spec->mounts[at - 1].dst) > depth) {
+			spec->mounts[at] = spec->mounts[at - 1];
+			at--;
+		}
+		spec->mounts[at] = m;
+	}
+}
+
+int plan_mounts(const struct plan_input *in, struct spec *spec, struct error *e)
+{
+	size_t own_n = spec->mounts_n;
+
+	add_volumes(in, spec);
+	add_tmpfs(in, spec);
+	for (size_t i = 0; i < spec->mounts_n; i++) {
+		char *normal = path_normalise(spec->mounts[i].dst);
+
+		free(spec->mounts[i].dst);
+		spec->mounts[i].dst = normal;
+		if (str_eq(normal, "/")) {
+			return error_set(e, ERRC_INVALID, "mount destination /: the root itself");
+		}
+	}
+	drop_taken(spec, own_n);
+	sort_by_depth(spec);
+	return 0;
+}

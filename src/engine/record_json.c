@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <osbx/buf.h>
+#include <osbx/caps.h>
+#include <osbx/clock.h>
+#include <osbx/fd.h>
+#include <osbx/file.h>
+#include <osbx/json.h>
+#include <osbx/jsondec.h>
+#include <osbx/limits.h>
+#include <osbx/record.h>
+
+#define RECORD_VERSION   1
+#define RECORD_BYTES_MAX (8U << 20) /* a request's arguments, environment and mounts, escaped */
+#define REQUEST_FILE     "request.json"
+
+static const char *const network_names[] = {
+	[SPEC_NETWORK_NONE] = "none",
+	[SPEC_NETWORK_HOST] = "host",
+};
+_Static_assert(ARRAY_SIZE(network_names) == SPEC_NETWORK_COUNT, "network_names is complete");
+
+static void write_strings(struct json_writer *w, const char *name, const struct strv *sv)
+{
+	json_array_begin(w, name);
+	strv_for_each(sv, i) {
+		json_add_string(w, NULL, sv->v[i]);
+	}
+	json_array_end(w);
+}
+
+static void write_mounts(struct json_writer *w, const struct sandbox_request *req)
+{
+	json_array_begin(w, "volumes");
+	for (size_t i = 0; i < req->volumes_n; i++) {
+		json_object_begin(w, NULL);
+		json_add_string(w, "source", req->volumes[i].src);
+		json_add_string(w, "destination", req->volumes[i].dst);
+		json_add_bool(w, "readOnly", req->volumes[i].read_only);
+		json_object_end(w);
+	}
+	json_array_end(w);
+	json_array_begin(w, "tmpfs");
+	for (size_t i = 0; i < req->tmpfs_n; i++) {
+		json_object_begin(w, NULL);
+		json_add_string(w, "destination", req->tmpfs[i].dst);
+		json_add_u64(w, "size", req->tmpfs[i].size);
+		json_object_end(w);
+	}
+	json_array_end(w);
+}
+
+static void write_caps(struct json_writer *w, uint64_t caps)
+{
+	json_array_begin(w, "capabilities");
+	for (int cap = 0; caps_name(cap); cap++) {
+		if (caps & CAPS_BIT(cap)) {
+			json_add_string(w, NULL, caps_name(cap));
+		}
+	}
+	json_array_end(w);
+}
+
+static void write_request(struct json_writer *w, const struct sandbox_request *req)
+{
+	json_object_begin(w, "request");
+	json_add_string(w, "image", req->image);
+	write_strings(w, "command", &req->command);
+	json_add_string(w, "entrypoint", req->entrypoint);
+	write_strings(w, "env", &req->env);
+	json_add_string(w, "workdir", req->workdir);
+	json_add_string(w, "user", req->user);
+	write_strings(w, "groups", &req->groups);
+	json_add_string(w, "hostname", req->hostname);
+	json_add_string(w, "name", req->name);
+	write_strings(w, "labels", &req->labels);
+	write_mounts(w, req);
+	json_add_bool(w, "readOnly", req->read_only);
+	json_add_bool(w, "interactive", req->interactive);
+	json_add_bool(w, "tty", req->tty);
+	json_add_bool(w, "isolation", req->isolation);
+	json_add_string(w, "network", network_names[req->network]);
+	write_caps(w, req->caps);
+	json_add_string(w, "seccomp", req->seccomp);
+	json_add_string(w, "platform", req->platform);
+	json_add_u64(w, "shmBytes", req->shm_bytes);
+	json_object_end(w);
+}
+
+static void write_resolved(struct json_writer *w, const struct image *img, const struct idmap *map)
+{
+	json_object_begin(w, "resolved");
+	json_add_string(w, "manifest", img->manifest.text[0] ? img->manifest.text : NULL);
+	json_array_begin(w, "layers");
+	for (size_t i = 0; i < img->layers_n; i++) {
+		json_add_string(w, NULL, img->layers[i].chain.text);
+	}
+	json_array_end(w);
+	json_add_string(w, "idMode", idmap_mode_name(map->mode));
+	json_add_u64(w, "firstId", map->uids_n > 0 ? map->uids[0].outside : 0);
+	json_object_end(w);
+}
+
+static int request_write(const struct record *r, struct span text, bool durable)
+{
+	autoclose int fd = fd_open_at(r->dir_fd, REQUEST_FILE, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	int n = fd < 0 ? fd : fd_write_all(fd, text.p, text.n);
+
+	if (n == 0 && durable && (fsync(fd) < 0 || fsync(r->dir_fd) < 0)) {
+		n = -errno;
+	}
+	return n;
+}
+
+int record_save(const struct record *r, const struct sandbox_request *req, const struct image *img,
+		const struct idmap *map, struct error *e)
+{
+	AUTO(buf) struct buf text = BUF_INIT(RECORD_BYTES_MAX);
+	struct json_writer w = JSON_WRITER(&text);
+
+	json_object_begin(&w, NULL);
+	json_add_u64(&w, "version", RECORD_VERSION);
+	json_add_string(&w, "id", r->id.text);
+	json_add_u64(&w, "createdMs", (uint64_t)clock_wall_ms());
+	json_add_bool(&w, "keep", req->keep);
+	write_resolved(&w, img, map);
+	write_request(&w, req);
+	json_object_end(&w);
+	if (w.failed) {
+		return error_set(e, ERRC_LIMIT, "request of more than %u bytes", RECORD_BYTES_MAX);
+	}
+	/* Nobody reads it before the store is free again; what is not kept is not synced either. */
+	int n = request_write(r, buf_span(&text), req->keep);
+
+	return n < 0 ? error_sys(e, -n, "write %s/" REQUEST_FILE, r->path) : 0;
+}
+
+struct resolved {
+	char *manifest;
+	struct strv layers;
+};
+
+struct refs_document {
+	uint64_t version;
+	bool keep;
+	struct resolved resolved;
+};
+
+static void refs_done(struct refs_document *d)
+{
+	free(d->resolved.manifest);
+	strv_done(&d->resolved.layers);
+}
+AUTO_DEFINE(refs, struct refs_document, refs_done);
+
+static const struct jsondec_field resolved_fields[] = {
+	{ "manifest", JSONDEC_STRING, offsetof(struct resolved, manifest), 0, 0, NULL, NULL },
+	{ "layers", JSONDEC_STRV, offsetof(struct resolved, layers), 0, 0, NULL, NULL },
+	{ .name = NULL },
+};
+
+static const struct jsondec_field refs_fields[] = {
+	{ "version", JSONDEC_U64, offsetof(struct refs_document, version), JSONDEC_REQUIRED,
+			UINT32_MAX, NULL, NULL },
+	{ "keep", JSONDEC_BOOL, offsetof(struct refs_document, keep), JSONDEC_REQUIRED, 0, NULL,
+			NULL },
+	{ "resolved", JSONDEC_OBJECT, offsetof(struct refs_document, resolved), JSONDEC_REQUIRED, 0,
+			resolved_fields, NULL },
+	{ .name = NULL },
+};
+
+int record_load_refs(int dir_fd, bool *out_keep, struct strv *refs)
+{
+	AUTO(buf) struct buf text = BUF_INIT(RECORD_BYTES_MAX);
+	AUTO(refs) struct refs_document d = { .version = 0 };
+	struct error e = ERROR_INIT;
+	int r = file_read_at(dir_fd, REQUEST_FILE, &text);
+
+	if (r < 0) {
+		return r;
+	}
+	AUTO(json) struct json *root = json_parse(buf_span(&text), &e);
+
+	if (!root || jsondec_object(root, refs_fields, &d, &e) < 0 || d.version != RECORD_VERSION) {
+		return -EBADMSG;
+	}
+	*out_keep = d.keep;
+	if (d.resolved.manifest && strv_add(refs, d.resolved.manifest) < 0) {
+		return -E2BIG;
+	}
+	return strv_add_all(refs, strv_get(&d.resolved.layers));
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation.
+ *
+ * sandbox_run goes through phases[] and then through sandbox_clean, whatever happened. Locks are
+ * taken in the order of architecture: the store's (shared, while the image is looked up and until
+ * request.json names it) before the sandbox's own.
+ *
+ * What the child's mounts do not wait for (request.json, the console's pipes, the description of
+ * the main process) is done in launch's attach_net, while the child works on another core.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <osbx/cgroup.h>
+#include <osbx/fd.h>
+#include <osbx/host.h>
+#include <osbx/launch.h>
+#include <osbx/limits.h>
+#include <osbx/mem.h>
+#include <osbx/plan.h>
+#include <osbx/sandbox.h>
+
+#include "sandbox_internal.h"
+
+static int phase_dirs(struct sandbox *s, struct error *e)
+{
+	/* Mount points that are made in the sandbox must not depend on the caller's. */
+	(void)umask(022);
+	return dirs_open(&s->dirs, e);
+}
+
+static int phase_store(struct sandbox *s, struct error *e)
+{
+	if (ref_parse(s->req->image, &s->ref, e) < 0 || idmap_choose(&s->map, e) < 0) {
+		return -1;
+	}
+	s->store = store_open(s->dirs.root, e);
+	if (!s->store || store_settle_mode(s->store, &s->map, e) < 0) {
+		return -1;
+	}
+	s->hold_fd = store_hold(s->store, LOCK_MODE_SHARED, e);
+	return s->hold_fd < 0 ? -1 : 0;
+}
+
+static int phase_image(struct sandbox *s, struct error *e)
+{
+	const struct image_opts opts = {
+		.map = &s->map,
+		.platform = s->req->platform,
+		.unpack_max = s->req->unpack_max,
+		.progress = s->opts->progress,
+	};
+
+	s->img = image_open(s->store, &s->ref, &opts, e);
+	if (s->opts->on_image) {
+		s->opts->on_image(s->opts->ctx);
+	}
+	if (!s->img) {
+		return -1;
+	}
+	return s->img->is_host ? host_skeleton(s->dirs.root_fd, &s->map, e) : 0;
+}
+
+static int phase_record(struct sandbox *s, struct error *e)
+{
+	if (record_new(&s->dirs, s->req->name, &s->record, e) < 0) {
+		return -1;
+	}
+	state_init(&s->state, &s->record.id, s->req->name, s->req->image);
+	return s->map.mode == IDMAP_MAPPED ? record_take_ids(&s->dirs, &s->record, &s->map, e) : 0;
+}
+
+/* The overlay's root looks like the one of its uppermost lower directory. */
+static int root_copy(struct sandbox *s, struct error *e)
+{
+	const struct spec_lower *top = &s->spec.lowers[s->spec.lowers_n - 1];
+	autofree char *path = mem_printf("%s/%s", s->spec.trees[top->tree].path, top->path);
+	autoclose int fd = fd_open(path, O_PATH | O_DIRECTORY, 0);
+
+	return fd < 0 ? error_sys(e, -fd, "root of the image %s", s->req->image)
+		      : record_set_root(&s->record, fd, e);
+}
+
+static int phase_plan(struct sandbox *s, struct error *e)
+{
+	autofree char *layers =
+			mem_printf("%s/layers/%s", s->dirs.root, idmap_mode_name(s->map.mode));
+	struct plan_input in = {
+		.req = s->req,
+		.img = s->img,
+		.id = &s->record.id,
+		.map = &s->map,
+		.layers = layers,
+		.record = s->record.path,
+		.volume_fds = s->volume_fds,
+		.term = getenv("TERM"),
+	};
+	AUTO(host_network) struct host_network net = { .hosts = NULL };
+
+	if (s->req->network == SPEC_NETWORK_HOST) {
+		if (host_network_read(&net, e) < 0) {
+			return -1;
+		}
+		in.hosts = net.hosts;
+		in.resolv_conf = net.resolv_conf;
+	}
+	if (plan_process(&in, &s->process, e) < 0 || plan_spec(&in, &s->spec, e) < 0 ||
+			(s->img->is_host && host_mounts(&s->spec, e) < 0) ||
+			plan_mounts(&in, &s->spec, e) < 0) {
+		return -1;
+	}
+	return root_copy(s, e);
+}
+
+/* While the child mounts. */
+static int launch_on_network(void *ctx, pid_t pid, struct error *e)
+{
+	struct sandbox *s = ctx;
+	const struct keeper_opts opts = {
+		.interactive = s->req->interactive,
+		.tty = s->req->tty,
+		.in_fd = s->opts->in_fd,
+		.out_fd = s->opts->out_fd,
+		.err_fd = s->opts->err_fd,
+		.stop_signal = plan_stop_signal(s->img->config.stop_signal),
+		.process = &s->process,
+		.map = &s->map,
+		.cgroup = &s->cgroup,
+	};
+
+	(void)pid;
+	if (record_save(&s->record, s->req, s->img, &s->map, e) < 0) {
+		return -1;
+	}
+	/* From here on the record keeps the image. */
+	fd_close(&s->hold_fd);
+	s->keeper = keeper_new(&opts, e);
+	return s->keeper ? 0 : -1;
+}
+
+static int launch_on_pid(void *ctx, pid_t pid, struct error *e)
+{
+	struct sandbox *s = ctx;
+
+	s->state.pid = pid;
+	return state_save(&s->state, s->record.live_fd, false, e);
+}
+
+static int phase_launch(struct sandbox *s, struct error *e)
+{
+	const struct launch_ops ops = {
+		.attach_net = launch_on_network,
+		.record_pid = launch_on_pid,
+		.ctx = s,
+	};
+
+	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0) {
+		return -1;
+	}
+	s->spec.cgroup_fd = s->cgroup.dir_fd;
+	return launch_start(&s->spec, &ops, &s->launch, e);
+}
+
+static int phase_run(struct sandbox *s, struct error *e)
+{
+	int status = 0;
+
+	if (keeper_start(s->keeper, &s->launch, e) < 0) {
+		return -1;
+	}
+	state_go(&s->state, SANDBOX_RUNNING);
+	if (state_save(&s->state, s->record.live_fd, false, e) < 0 ||
+			keeper_run(s->keeper, &status, e) < 0) {
+		return -1;
+	}
+	s->state.exit_status = status;
+	return 0;
+}
+
+struct phase {
+	const char *name; /* as the state's reason says it */
+	int (*run)(struct sandbox *s, struct error *e);
+};
+
+static const struct phase phases[] = {
+	{ "directories", phase_dirs },
+	{ "volumes", sources_open },
+	{ "store", phase_store },
+	{ "image", phase_image },
+	{ "sources", sources_check_rootfs },
+	{ "record", phase_record },
+	{ "plan", phase_plan },
+	{ "launch", phase_launch },
+	{ "run", phase_run },
+};
+
+/* The last state, for those who look at a kept sandbox. */
+static int state_finish(struct sandbox *s, const struct error *failure, struct error *e)
+{
+	char text[ERROR_TEXT_MAX + 128];
+
+	if (failure) {
+		error_render(failure, text, sizeof(text));
+		s->state.reason = mem_strdup(text);
+	}
+	state_go(&s->state, failure ? SANDBOX_FAILED : SANDBOX_TERMINATED);
+	return state_save(&s->state, s->record.dir_fd, true, e);
+}
+
+/* A sandbox that never ran has nothing worth keeping. */
+static bool is_kept(const struct sandbox *s)
+{
+	return s->req->keep && s->state.started_ms != 0;
+}
+
+/* Everything that is not memory. The first error is told, the rest goes on. */
+static int sandbox_clean(struct sandbox *s, const struct error *failure, struct error *e)
+{
+	int r = 0;
+
+	int userns_fd = TAKE_FD(s->launch.userns_fd);
+
+	launch_done(&s->launch);
+	cgroup_stop(&s->cgroup);
+	if (s->record.lock_fd >= 0) {
+		bool keep = is_kept(s);
+
+		r = keep ? state_finish(s, failure, e) : 0;
+		if (r == 0) {
+			r = record_remove(&s->dirs, &s->record, &s->map, userns_fd, keep, e);
+		}
+	}
+	fd_close(&userns_fd);
+	/* Last: until here no signal ends this process half-way. */
+	keeper_free(TAKE_PTR(s->keeper));
+	return r;
+}
+
+static void sandbox_done(struct sandbox *s)
+{
+	sources_close(s);
+	secfilter_done(&s->filter);
+	fd_close(&s->spec.execd_fd);
+	fd_close(&s->spec.config_fd);
+	spec_done(&s->spec);
+	execd_process_done(&s->process);
+	state_done(&s->state);
+	record_done(&s->record);
+	image_free(s->img);
+	fd_close(&s->hold_fd);
+	store_free(s->store);
+	ref_done(&s->ref);
+	dirs_done(&s->dirs);
+}
+AUTO_DEFINE(sandbox, struct sandbox, sandbox_done);
+
+void sandbox_end_done(struct sandbox_end *end)
+{
+	if (end) {
+		free(TAKE_PTR(end->kept));
+	}
+}
+
+int sandbox_run(const struct sandbox_request *req, const struct sandbox_opts *opts,
+		struct sandbox_end *out_end, struct error *e)
+{
+	AUTO(sandbox)
+	struct sandbox s = {
+		.req = req,
+		.opts = opts,
+		.dirs = DIRS_INIT,
+		.ref = REF_INIT,
+		.hold_fd = -1,
+		.record = RECORD_INIT,
+		.cgroup = CGROUP_INIT,
+		.launch = LAUNCH_INIT,
+	};
+	struct error second = ERROR_INIT;
+	int r = 0;
+
+	spec_init(&s.spec);
+	for (size_t i = 0; i < ARRAY_SIZE(phases) && r == 0; i++) {
+		r = phases[i].run(&s, e);
+	}
+	int cleaned = sandbox_clean(&s, r < 0 ? e : NULL, &second);
+
+	if (r < 0) {
+		return -1;
+	}
+	if (cleaned < 0) {
+		*e = second;
+		return -1;
+	}
+	out_end->status = s.state.exit_status;
+	out_end->kept = is_kept(&s) ? mem_strdup(s.record.path) : NULL;
+	return 0;
+}

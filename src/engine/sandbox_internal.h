@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sandbox_internal - a sandbox that is being made, run and removed, between its phases.
+ */
+#ifndef OSBX_ENGINE_SANDBOX_INTERNAL_H
+#define OSBX_ENGINE_SANDBOX_INTERNAL_H
+
+#include <osbx/cgroup.h>
+#include <osbx/dirs.h>
+#include <osbx/error.h>
+#include <osbx/execd_proto.h>
+#include <osbx/idmap.h>
+#include <osbx/image.h>
+#include <osbx/keeper.h>
+#include <osbx/launch.h>
+#include <osbx/record.h>
+#include <osbx/ref.h>
+#include <osbx/request.h>
+#include <osbx/sandbox.h>
+#include <osbx/secfilter.h>
+#include <osbx/spec.h>
+#include <osbx/state.h>
+#include <osbx/store.h>
+
+struct sandbox {
+	const struct sandbox_request *req;
+	const struct sandbox_opts *opts;
+	struct dirs dirs;
+	struct ref ref;
+	struct idmap map;
+	struct store *store;
+	int hold_fd;     /* of the store's content, until request.json names it */
+	int *volume_fds; /* by index of req->volumes, O_PATH */
+	struct image *img;
+	struct record record;
+	struct sandbox_state state;
+	struct spec spec;
+	struct execd_process process;
+	struct secfilter filter; /* of --seccomp FILE */
+	struct cgroup cgroup;
+	struct launch launch;
+	struct keeper *keeper;
+};
+
+/* Open the sources of all volumes, once: what was checked is what will be mounted. */
+int sources_open(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
+void sources_close(struct sandbox *s);
+/* A dir: image must belong to somebody who exists inside. */
+int sources_check_rootfs(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* The memfds of execd and of its configuration, into s->spec. */
+int programs_make(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
+
+/* What a sandbox in the host's network resolves names with. */
+struct host_network {
+	char *hosts;
+	char *resolv_conf;
+};
+
+int host_network_read(struct host_network *out_net, struct error *e) MUST_CHECK NONNULL(1, 2);
+void host_network_done(struct host_network *net);
+AUTO_DEFINE(host_network, struct host_network, host_network_done);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation.
+ *
+ *   Pending ──▶ Running ──▶ Pausing ──▶ Paused ──▶ Resuming ──▶ Running
+ *      │           │           │          │            │
+ *      │           ├───────────┴──────────┴────────────┴──▶ Stopping
+ *      │           │                                           │
+ *      └──▶ Failed ◀───────────── from anywhere ───────────────┤
+ *                  └──▶ Terminated ◀───────────────────────────┘
+ *
+ * Terminated and Failed are final. A failed pause goes back to Running, a failed resume to Paused.
+ * state_go is the single place that changes a code, and it asserts the table.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <osbx/buf.h>
+#include <osbx/clock.h>
+#include <osbx/file.h>
+#include <osbx/json.h>
+#include <osbx/jsondec.h>
+#include <osbx/limits.h>
+#include <osbx/mem.h>
+#include <osbx/state.h>
+#include <osbx/str.h>
+
+#define STATE_VERSION 1
+
+static const char *const state_names[] = {
+	[SANDBOX_PENDING] = "Pending",
+	[SANDBOX_RUNNING] = "Running",
+	[SANDBOX_PAUSING] = "Pausing",
+	[SANDBOX_PAUSED] = "Paused",
+	[SANDBOX_RESUMING] = "Resuming",
+	[SANDBOX_STOPPING] = "Stopping",
+	[SANDBOX_TERMINATED] = "Terminated",
+	[SANDBOX_FAILED] = "Failed",
+};
+_Static_assert(ARRAY_SIZE(state_names) == SANDBOX_STATE_COUNT, "state_names is complete");
+
+#define TO(code) (1U << (code))
+
+static const unsigned int state_next[] = {
+	[SANDBOX_PENDING] = TO(SANDBOX_RUNNING) | TO(SANDBOX_STOPPING) | TO(SANDBOX_TERMINATED) |
+			    TO(SANDBOX_FAILED),
+	[SANDBOX_RUNNING] = TO(SANDBOX_PAUSING) | TO(SANDBOX_STOPPING) | TO(SANDBOX_TERMINATED) |
+			    TO(SANDBOX_FAILED),
+	[SANDBOX_PAUSING] = TO(SANDBOX_PAUSED) | TO(SANDBOX_RUNNING) | TO(SANDBOX_STOPPING) |
+			    TO(SANDBOX_FAILED),
+	[SANDBOX_PAUSED] = TO(SANDBOX_RESUMING) | TO(SANDBOX_STOPPING) | TO(SANDBOX_FAILED),
+	[SANDBOX_RESUMING] = TO(SANDBOX_RUNNING) | TO(SANDBOX_PAUSED) | TO(SANDBOX_STOPPING) |
+			     TO(SANDBOX_FAILED),
+	[SANDBOX_STOPPING] = TO(SANDBOX_TERMINATED) | TO(SANDBOX_FAILED),
+	[SANDBOX_TERMINATED] = 0,
+	[SANDBOX_FAILED] = 0,
+};
+_Static_assert(ARRAY_SIZE(state_next) == SANDBOX_STATE_COUNT, "state_next is complete");
+
+const char *state_name(enum sandbox_state_code code)
+{
+	assert((unsigned int)code < SANDBOX_STATE_COUNT);
+	return state_names[code];
+}
+
+int state_from_name(const char *name, enum sandbox_state_code *out_code)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(state_names); i++) {
+		if (str_eq(state_names[i], name)) {
+			*out_code = (enum sandbox_state_code)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+bool state_may_go(enum sandbox_state_code from, enum sandbox_state_code to)
+{
+	assert((unsigned int)from < SANDBOX_STATE_COUNT && (unsigned int)to < SANDBOX_STATE_COUNT);
+	return (state_next[from] & TO(to)) != 0;
+}
+
+void state_go(struct sandbox_state *s, enum sandbox_state_code to)
+{
+	assert(state_may_go(s->code, to));
+
+	s->code = to;
+	if (to == SANDBOX_RUNNING && s->started_ms == 0) {
+		s->started_ms = clock_wall_ms();
+	}
+	if (to == SANDBOX_TERMINATED || to == SANDBOX_FAILED) {
+		s->ended_ms = clock_wall_ms();
+		s->pid = 0;
+	}
+}
+
+void state_init(struct sandbox_state *s, const struct id *id, const char *name, const char *image)
+{
+	*s = (struct sandbox_state){
+		.id = *id,
+		.code = SANDBOX_PENDING,
+		.name = mem_strdup(name),
+		.image = mem_strdup(image),
+		.exit_status = -1,
+		.created_ms = clock_wall_ms(),
+	};
+}
+
+void state_done(struct sandbox_state *s)
+{
+	if (!s) {
+		return;
+	}
+	free(TAKE_PTR(s->name));
+	free(TAKE_PTR(s->image));
+	free(TAKE_PTR(s->reason));
+}
+
+int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct error *e)
+{
+	AUTO(buf) struct buf text = BUF_INIT(LIMIT_STATE_BYTES);
+	struct json_writer w = JSON_WRITER(&text);
+
+	json_object_begin(&w, NULL);
+	json_add_u64(&w, "version", STATE_VERSION);
+	json_add_string(&w, "id", s->id.text);
+	json_add_string(&w, "state", state_name(s->code));
+	json_add_string(&w, "name", s->name);
+	json_add_string(&w, "image", s->image);
+	json_add_string(&w, "reason", s->reason);
+	json_add_u64(&w, "pid", (uint64_t)s->pid);
+	if (s->exit_status >= 0) {
+		json_add_u64(&w, "exitStatus", (uint64_t)s->exit_status);
+	}
+	json_add_u64(&w, "createdMs", (uint64_t)s->created_ms);
+	json_add_u64(&w, "startedMs", (uint64_t)s->started_ms);
+	json_add_u64(&w, "endedMs", (uint64_t)s->ended_ms);
+	json_object_end(&w);
+	if (w.failed) {
+		return error_set(e, ERRC_LIMIT, "state of sandbox %s: too large", s->id.text);
+	}
+	int r = file_write_at(dir_fd, STATE_FILE, buf_span(&text), durable);
+
+	return r < 0 ? error_sys(e, -r, "write state of sandbox %s", s->id.text) : 0;
+}
+
+/* state.json as decoded; numbers wide, as JSON has them. */
+struct state_document {
+	uint64_t version;
+	char *id;
+	char *state;
+	char *name;
+	char *image;
+	char *reason;
+	uint64_t pid;
+	uint64_t exit_status;
+	uint64_t created_ms;
+	uint64_t started_ms;
+	uint64_t ended_ms;
+};
+
+static void document_done(struct state_document *d)
+{
+	free(d->id);
+	free(d->state);
+	free(d->name);
+	free(d->image);
+	free(d->reason);
+}
+AUTO_DEFINE(document, struct state_document, document_done);
+
+#define FIELD(member) offsetof(struct state_document, member)
+
+static const struct jsondec_field state_fields[] = {
+	{ "version", JSONDEC_U64, FIELD(version), JSONDEC_REQUIRED, UINT32_MAX, NULL, NULL },
+	{ "id", JSONDEC_STRING, FIELD(id), JSONDEC_REQUIRED, 0, NULL, NULL },
+	{ "state", JSONDEC_STRING, FIELD(state), JSONDEC_REQUIRED, 0, NULL, NULL },
+	{ "name", JSONDEC_STRING, FIELD(name), 0, 0, NULL, NULL },
+	{ "image", JSONDEC_STRING, FIELD(image), 0, 0, NULL, NULL },
+	{ "reason", JSONDEC_STRING, FIELD(reason), 0, 0, NULL, NULL },
+	{ "pid", JSONDEC_U64, FIELD(pid), JSONDEC_REQUIRED, INT32_MAX, NULL, NULL },
+	{ "exitStatus", JSONDEC_U64, FIELD(exit_status), 0, 255, NULL, NULL },
+	{ "createdMs", JSONDEC_U64, FIELD(created_ms), JSONDEC_REQUIRED, INT64_MAX, NULL, NULL },
+	{ "startedMs", JSONDEC_U64, FIELD(started_ms), 0, INT64_MAX, NULL, NULL },
+	{ "endedMs", JSONDEC_U64, FIELD(ended_ms), 0, INT64_MAX, NULL, NULL },
+	{ .name = NULL },
+};
+
+/* Move a document into a record. 0 or -EINVAL. */
+static int document_take(struct state_document *d, struct sandbox_state *out_state)
+{
+	enum sandbox_state_code code = SANDBOX_PENDING;
+
+	if (d->version != STATE_VERSION || !id_is_valid(d->id) ||
+			state_from_name(d->state, &code) < 0) {
+		return -EINVAL;
+	}
+	*out_state = (struct sandbox_state){
+		.code = code,
+		.name = TAKE_PTR(d->name),
+		.image = TAKE_PTR(d->image),
+		.reason = TAKE_PTR(d->reason),
+		.pid = (pid_t)d->pid,
+		.exit_status = d->exit_status == UINT64_MAX ? -1 : (int32_t)d->exit_status,
+		.created_ms = (int64_t)d->created_ms,
+		.started_ms = (int64_t)d->started_ms,
+		.ended_ms = (int64_t)d->ended_ms,
+	};
+	memcpy(out_state->id.text, d->id, sizeof(out_state->id.text));
+	return 0;
+}
+
+int state_load(int dir_fd, struct sandbox_state *out_state, struct error *e)
+{
+	AUTO(buf) struct buf text = BUF_INIT(LIMIT_STATE_BYTES);
+	AUTO(document) struct state_document d = { .exit_status = UINT64_MAX };
+	int r = file_read_at(dir_fd, STATE_FILE, &text);
+
+	if (r == -ENOENT) {
+		return error_set(e, ERRC_NOT_FOUND, "no state of this sandbox");
+	}
+	if (r < 0) {
+		return error_sys(e, -r, "read " STATE_FILE);
+	}
+	AUTO(json) struct json *root = json_parse(buf_span(&text), e);
+
+	if (!root || jsondec_object(root, state_fields, &d, e) < 0) {
+		return error_wrap(e, STATE_FILE);
+	}
+	if (document_take(&d, out_state) < 0) {
+		return error_set(e, ERRC_INVALID, STATE_FILE ": not a state of this version");
+	}
+	return 0;
+}
