@@ -31,6 +31,7 @@ struct inflater_out {
 
 struct inflater_ops {
 	const char *name;
+	bool (*begins)(unsigned char first); /* a member, by its first byte */
 	bool (*restart)(struct inflater *z);
 	enum inflater_step (*step)(struct inflater *z, struct span *in, struct inflater_out *out);
 	void (*done)(struct inflater *z);
@@ -68,6 +69,17 @@ static void advance(struct span *in, struct inflater_out *out, size_t in_n, size
 	in->n -= in_n;
 	out->p += out_n;
 	out->n -= out_n;
+}
+
+static bool gzip_begins(unsigned char first)
+{
+	return first == 0x1f;
+}
+
+/* A frame or a skippable one. */
+static bool zstd_begins(unsigned char first)
+{
+	return first == 0x28 || (first & 0xf0U) == 0x50;
 }
 
 static bool zlib_restart(struct inflater *z)
@@ -129,6 +141,7 @@ static void zstd_done(struct inflater *z)
 
 static const struct inflater_ops zlib_ops = {
 	.name = "gzip",
+	.begins = gzip_begins,
 	.restart = zlib_restart,
 	.step = zlib_step,
 	.done = zlib_done,
@@ -136,6 +149,7 @@ static const struct inflater_ops zlib_ops = {
 
 static const struct inflater_ops zstd_ops = {
 	.name = "zstd",
+	.begins = zstd_begins,
 	.restart = zstd_restart,
 	.step = zstd_step,
 	.done = zstd_done,
@@ -176,6 +190,7 @@ static void isal_done(struct inflater *z)
 
 static const struct inflater_ops isal_ops = {
 	.name = "gzip",
+	.begins = gzip_begins,
 	.restart = isal_restart,
 	.step = isal_step,
 	.done = isal_done,
@@ -295,27 +310,26 @@ void inflater_free(struct inflater *z)
 	free(z);
 }
 
-/* Between members: the next one, or padding. */
-static int next_member(struct inflater *z, struct error *e)
+/* Behind a member: the next one, or padding. */
+static int next_member(struct inflater *z, struct span *in, struct error *e)
 {
+	while (z->began && in->n > 0 && in->p[0] == '\0') {
+		z->state = INFLATER_PADDING;
+		in->p++;
+		in->n--;
+	}
+	if (in->n == 0) {
+		return 0;
+	}
+	if (z->state == INFLATER_PADDING || !z->ops->begins((unsigned char)in->p[0])) {
+		return error_set(e, ERRC_INVALID, "%s data is followed by other bytes",
+				z->ops->name);
+	}
 	if (!z->ops->restart(z)) {
 		return error_set(e, ERRC_INTERNAL, "restart %s", z->ops->name);
 	}
 	z->state = INFLATER_MEMBER;
 	z->began = true;
-	return 0;
-}
-
-static int eat_padding(struct inflater *z, struct span *in, struct error *e)
-{
-	while (in->n > 0 && in->p[0] == '\0') {
-		in->p++;
-		in->n--;
-	}
-	if (in->n > 0) {
-		return error_set(e, ERRC_INVALID, "%s data is followed by other bytes",
-				z->ops->name);
-	}
 	return 0;
 }
 
@@ -343,14 +357,7 @@ int inflater_run(struct inflater *z, struct span *in, char *out, size_t size, si
 	for (;;) {
 		size_t before = in->n + left.n;
 
-		if (z->state == INFLATER_BETWEEN && in->n > 0) {
-			if (z->began && in->p[0] == '\0') {
-				z->state = INFLATER_PADDING;
-			} else if (next_member(z, e) < 0) {
-				return -1;
-			}
-		}
-		if (z->state == INFLATER_PADDING && eat_padding(z, in, e) < 0) {
+		if (z->state != INFLATER_MEMBER && next_member(z, in, e) < 0) {
 			return -1;
 		}
 		if (z->state != INFLATER_MEMBER) {

@@ -157,7 +157,7 @@ int layer_hide(struct layer *l, struct lowers *all, struct error *e)
 		const struct layer_whiteout *w = &l->whiteouts[i];
 
 		if (hide(l, w, all, e) < 0) {
-			return error_wrap(e, "%.96s/.wh.%.96s", w->dir,
+			return error_wrap(e, "%.96s%s.wh.%.96s", w->dir, w->dir[0] ? "/" : "",
 					w->name ? w->name : ".wh..opq");
 		}
 	}

@@ -11,6 +11,7 @@
 #include "layer_internal.h"
 
 struct link_target {
+	const char *path; /* as the tar says, normalised */
 	int dir_fd;
 	const char *name;
 	struct stat st;
@@ -34,7 +35,8 @@ static int link_to(struct layer *l, const char *name, const struct link_target *
 
 	if (!S_ISREG(target->st.st_mode) && !S_ISLNK(target->st.st_mode) &&
 			!S_ISFIFO(target->st.st_mode)) {
-		return error_set(e, ERRC_INVALID, "hard link to something that is not a file");
+		return error_set(e, ERRC_INVALID, "hard link to %.128s, which is no file",
+				target->path);
 	}
 	if (fstatat(here, name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
 			old.st_ino == target->st.st_ino && old.st_dev == target->st.st_dev) {
@@ -47,19 +49,19 @@ static int link_to(struct layer *l, const char *name, const struct link_target *
 			linkat(target->dir_fd, target->name, here, name, 0) == 0) {
 		return 0;
 	}
-	return error_sys(e, errno, "hard link");
+	return error_sys(e, errno, "hard link to %.128s", target->path);
 }
 
 int layer_link_own(struct layer *l, const char *name, const char *target, struct error *e)
 {
 	autofree char *dir = parent_of(target);
 	autoclose int fd = path_open_beneath(l->opts.root_fd, dir, O_PATH | O_DIRECTORY, 0);
-	struct link_target to = { .dir_fd = fd, .name = path_last(target) };
+	struct link_target to = { .path = target, .dir_fd = fd, .name = path_last(target) };
 
 	if (fd < 0 || fstatat(fd, to.name, &to.st, AT_SYMLINK_NOFOLLOW) < 0) {
 		return 0;
 	}
-	return link_to(l, name, &to, e) < 0 ? error_wrap(e, "-> %.128s", target) : 1;
+	return link_to(l, name, &to, e) < 0 ? -1 : 1;
 }
 
 static int link_below(struct layer *l, const struct layer_link *link, struct lowers *below,
@@ -68,11 +70,11 @@ static int link_below(struct layer *l, const struct layer_link *link, struct low
 	autofree char *dir = parent_of(link->target);
 	const struct lowers_dirs *dirs = NULL;
 	struct lowers_entry entry = { .dir_fd = -1 };
-	const char *name = path_last(link->target);
+	struct link_target to = { .path = link->target, .name = path_last(link->target) };
 	int rc = lowers_enter(below, dir[0] == '.' && dir[1] == '\0' ? "" : dir, true, &dirs);
 
 	if (rc == 0) {
-		rc = lowers_find(dirs, 0, name, &entry);
+		rc = lowers_find(dirs, 0, to.name, &entry);
 	}
 	if (rc == 0) {
 		return error_set(e, ERRC_INVALID,
@@ -82,10 +84,9 @@ static int link_below(struct layer *l, const struct layer_link *link, struct low
 	if (rc < 0) {
 		return error_sys(e, -rc, "find %.128s", link->target);
 	}
-	return link_to(l, link->name,
-			&(struct link_target){
-					.dir_fd = entry.dir_fd, .name = name, .st = entry.st },
-			e);
+	to.dir_fd = entry.dir_fd;
+	to.st = entry.st;
+	return link_to(l, link->name, &to, e);
 }
 
 static int make_link(struct layer *l, const struct layer_link *link, struct lowers *below,
@@ -115,7 +116,8 @@ int layer_link_lower(struct layer *l, struct lowers *below, struct error *e)
 		const struct layer_link *link = &l->links[i];
 
 		if (make_link(l, link, below, e) < 0) {
-			return error_wrap(e, "%.96s/%.96s", link->path, link->name);
+			return error_wrap(e, "%.96s%s%.96s", link->path, link->path[0] ? "/" : "",
+					link->name);
 		}
 	}
 	return 0;

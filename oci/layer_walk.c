@@ -91,7 +91,7 @@ static int push(struct layer *l, const char *name, int fd)
 	int rc = layer_path_of(l, name, path, sizeof(path));
 
 	if (rc < 0) {
-		(void)close(fd);
+		fd_close(&fd);
 		return rc;
 	}
 	if (w->n == w->cap) {

@@ -46,6 +46,7 @@ struct tar *tar_new(struct stream *stream, struct error *e)
 {
 	const struct lib_archive *lib = lib_archive(e);
 	AUTO(tar) struct tar *t = NULL;
+	int rc = 0;
 
 	if (!lib) {
 		return NULL;
@@ -54,9 +55,12 @@ struct tar *tar_new(struct stream *stream, struct error *e)
 	t->lib = lib;
 	t->stream = stream;
 	t->archive = lib->archive_read_new();
-	if (!t->archive || lib->archive_read_support_format_tar(t->archive) != ARCHIVE_OK ||
-			lib->archive_read_open(t->archive, t, NULL, archive_on_read, NULL) !=
-					ARCHIVE_OK) {
+	if (!t->archive || lib->archive_read_support_format_tar(t->archive) != ARCHIVE_OK) {
+		error_set(e, ERRC_INTERNAL, "start libarchive");
+		return NULL;
+	}
+	rc = lib->archive_read_open(t->archive, t, NULL, archive_on_read, NULL);
+	if (rc != ARCHIVE_OK && (t->seen || t->error.code != ERRC_OK)) {
 		(void)fail(t, e);
 		return NULL;
 	}
@@ -153,9 +157,9 @@ static int take_entry(struct tar *t, struct tar_entry *out_entry, struct error *
 
 int tar_next(struct tar *t, struct tar_entry *out_entry, struct error *e)
 {
-	int rc = t->lib->archive_read_next_header(t->archive, &t->entry);
+	int rc = t->seen ? t->lib->archive_read_next_header(t->archive, &t->entry) : ARCHIVE_EOF;
 
-	if (rc == ARCHIVE_EOF || (!t->seen && t->error.code == ERRC_OK)) {
+	if (rc == ARCHIVE_EOF) {
 		return drain(t, e);
 	}
 	if (rc != ARCHIVE_OK && (rc != ARCHIVE_WARN || !is_harmless(t))) {
