@@ -56,7 +56,7 @@ static void row_draw(const struct row *row, struct buf *out)
 	bar[BAR_CELLS] = '\0';
 	str_from_size(row->done, done, sizeof(done));
 	str_from_size(row->total, total, sizeof(total));
-	(void)buf_appendf(out, "\r\033[K%s %-9s [%s] %s / %s\n", row->digest,
+	(void)!buf_appendf(out, "\r\033[K%s %-9s [%s] %s / %s\n", row->digest,
 			phase_names[row->phase], bar, done, total);
 }
 
@@ -65,7 +65,7 @@ static void progress_draw(struct progress *p)
 	AUTO(buf) struct buf out = BUF_INIT(1U << 16);
 
 	if (p->drawn_n > 0) {
-		(void)buf_appendf(&out, "\033[%zuA", p->drawn_n);
+		(void)!buf_appendf(&out, "\033[%zuA", p->drawn_n);
 	}
 	for (size_t i = 0; i < p->rows_n; i++) {
 		row_draw(&p->rows[i], &out);
