@@ -78,6 +78,7 @@ static int tree_make(void)
 	link_make(unit_fd, "ab", "root/ab2");
 	link_make(unit_fd, "..", "root/a/b/parent");
 	link_make(unit_fd, "c", "root/a/b/sibling");
+	link_make(unit_fd, "/etc/passwd", "root/a/b/absolute");
 	link_make(unit_fd, "loop2", "root/loop1");
 	link_make(unit_fd, "loop1", "root/loop2");
 	link_make(unit_fd, "self", "root/self");
@@ -104,6 +105,8 @@ static const struct {
 	{ "a/b/c/../../../etc/passwd", O_RDONLY, 0, "inside" },
 	{ "a/b/c/../../../../../../etc/passwd", O_RDONLY, 0, "inside" },
 	{ "absolute", O_RDONLY, 0, "inside" },
+	{ "a/b/absolute", O_RDONLY, 0, "inside" },
+	{ "ab/absolute", O_RDONLY, 0, "inside" },
 	{ "a/upward", O_RDONLY, 0, "inside" },
 	{ "escape", O_RDONLY, -ENOENT, NULL },
 	{ "../outside/secret", O_RDONLY, -ENOENT, NULL },
@@ -498,6 +501,40 @@ START_TEST(moved_directories_lead_nowhere)
 }
 END_TEST
 
+/* A directory and a link that leads outside by the kernel's reading change places all the time. */
+START_TEST(exchanged_links_lead_nowhere)
+{
+	const int rounds = 3000;
+	autoclose int root = tree_make();
+	pid_t mover = -1;
+	int reached = 0;
+
+	break_openat2(openat2_errnos[_i]);
+	ck_assert_int_eq(mkdirat(unit_fd, "outside/c", 0755), 0);
+	file_make(root, "a/b/own", "own");
+	link_make(root, "../../outside", "a/link");
+	mover = fork();
+	if (mover == 0) {
+		for (int i = 0; i < 4 * rounds; i++) {
+			(void)!renameat2(root, "a/b", root, "a/link", RENAME_EXCHANGE);
+		}
+		_exit(0);
+	}
+	for (int i = 0; i < rounds; i++) {
+		autoclose int fd = path_open_beneath(root, "a/b/c/../secret", O_RDONLY, 0);
+		autoclose int own = path_open_beneath(root, "a/b/c/../own", O_RDONLY, 0);
+		autoclose int made = path_mkdirs_beneath(root, "a/b/c/../made", 0755);
+
+		ck_assert_int_lt(fd, 0);
+		reached += own >= 0;
+		(void)made;
+	}
+	ck_assert_int_eq(waitpid(mover, NULL, 0), mover);
+	ck_assert_int_gt(reached, 0);
+	ck_assert_int_eq(faccessat(unit_fd, "outside/made", F_OK, 0), -1);
+}
+END_TEST
+
 /* No descriptor stays open, whatever the way out. */
 START_TEST(descriptors_are_closed)
 {
@@ -594,6 +631,7 @@ int main(void)
 	tcase_add_loop_test(tc, dangling_in_the_middle_of_a_link, 0, hows);
 	tcase_add_loop_test(tc, parent_beneath, 0, hows * (int)ARRAY_SIZE(parents));
 	tcase_add_loop_test(tc, moved_directories_lead_nowhere, 0, hows);
+	tcase_add_loop_test(tc, exchanged_links_lead_nowhere, 0, hows);
 	tcase_add_loop_test(tc, descriptors_are_closed, 0, hows);
 	tcase_add_loop_test(tc, normalise, 0, ARRAY_SIZE(normals));
 	tcase_add_test(tc, below_compares_components);
