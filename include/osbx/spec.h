@@ -82,13 +82,15 @@ struct spec {
 	size_t mounts_n;
 	struct spec_mount *mounts; /* in order, after the built-in ones */
 	bool read_only;            /* root read-only once everything is mounted */
-	bool is_ephemeral;         /* upper is thrown away at the end: nothing is synced to disk */
-	bool isolation;            /* procfs unmasked, CAP_SYS_ADMIN for PID 1 */
-	uint64_t shm_bytes;        /* size of /dev/shm; 0: 64 MiB */
-	int cgroup_fd;             /* own cgroup directory to be born in, or -1 */
-	int execd_fd;              /* sealed memfd of execd */
-	int config_fd;             /* memfd of an encoded struct execd_config */
-	int64_t timeout_ms;        /* for the whole launch */
+	/* upper is thrown away at the end: nothing of it is ever synced to disk (fsync(2) does
+	 * nothing inside). upper and work must be new: overlay refuses to take them twice. */
+	bool is_ephemeral;
+	bool isolation;     /* procfs unmasked, CAP_SYS_ADMIN for PID 1 */
+	uint64_t shm_bytes; /* size of /dev/shm; 0: 64 MiB */
+	int cgroup_fd;      /* own cgroup directory to be born in, or -1 */
+	int execd_fd;       /* sealed memfd of execd */
+	int config_fd;      /* memfd of an encoded struct execd_config */
+	int64_t timeout_ms; /* for the whole launch */
 };
 
 /* Zero values, descriptors -1, timeout 30 s. */

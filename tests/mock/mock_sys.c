@@ -22,6 +22,7 @@ int mock_sys_calls;
 pid_t mock_sys_clone_result = MOCK_SYS_PID;
 int mock_sys_exec_result = -ENOEXEC;
 bool mock_sys_openat2_real;
+bool mock_sys_open_tree_real;
 struct sys_caps mock_sys_caps = { .effective = CAPS_FULL, .permitted = CAPS_FULL };
 uint64_t mock_sys_bounding = CAPS_FULL;
 
@@ -39,6 +40,7 @@ void mock_sys_reset(void)
 	mock_sys_clone_result = MOCK_SYS_PID;
 	mock_sys_exec_result = -ENOEXEC;
 	mock_sys_openat2_real = false;
+	mock_sys_open_tree_real = false;
 	mock_sys_caps = (struct sys_caps){ .effective = CAPS_FULL, .permitted = CAPS_FULL };
 	mock_sys_bounding = CAPS_FULL;
 	mock_sys_log[0] = '\0';
@@ -150,7 +152,22 @@ int sys_umount(const char *dst, int flags)
 
 int sys_open_tree(int dir_fd, const char *path, unsigned int flags)
 {
-	return fd_or(call("open_tree %s %s %x", fd_text(dir_fd), path, flags));
+	int r = call("open_tree %s %s %x", fd_text(dir_fd), path, flags);
+
+	if (r < 0 || !mock_sys_open_tree_real) {
+		return fd_or(r);
+	}
+	/* Nothing opens O_PATH | AT_EMPTY_PATH anew but the kernel's magic link. */
+	char magic[32];
+
+	(void)snprintf(magic, sizeof(magic), "/proc/self/fd/%d", dir_fd);
+	int fd = openat(dir_fd, path[0] ? path : magic, O_PATH | O_CLOEXEC);
+
+	if (fd < 0) {
+		return -errno;
+	}
+	(void)mock_sys_name_fd(fd);
+	return fd;
 }
 
 int sys_move_mount(int mount_fd, int dst_fd)

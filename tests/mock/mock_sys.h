@@ -32,6 +32,8 @@ extern pid_t mock_sys_clone_result;
 extern int mock_sys_exec_result;
 /* sys_openat2 also opens the file, for code that reads what it opened. */
 extern bool mock_sys_openat2_real;
+/* sys_open_tree also opens what it names (O_PATH), for code that looks at it. */
+extern bool mock_sys_open_tree_real;
 /* What sys_capget gives; sys_capset changes it. The bounding set of PR_CAPBSET_READ and _DROP;
  * capabilities up to MOCK_SYS_CAP_LAST exist. */
 extern struct sys_caps mock_sys_caps;
