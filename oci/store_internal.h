@@ -79,6 +79,9 @@ int store_layers_find(struct store *st, enum idmap_mode mode) MUST_CHECK NONNULL
 /* Is the layer's directory there? layers_fd as above; false for negative ones. */
 bool store_has_layer(int layers_fd, const struct digest *chain) NONNULL(2);
 
+/* Does overlayfs of this kernel (uname(2)) take id-mapped layers? */
+bool store_kernel_maps(const char *release) NONNULL(1);
+
 /*
  * Chain ids of an image whose name is in the index: chains/MANIFEST-HEX, one a line, lowest first,
  * so that a start needs no hash. Written after the index, removed before.

@@ -34,7 +34,7 @@ static int leading_number(const char *s)
 	return str_to_u64(digits, INT32_MAX, &v) == 0 ? (int)v : -1;
 }
 
-UNIT bool kernel_takes_mapped_layers(const char *release)
+bool store_kernel_maps(const char *release)
 {
 	const char *dot = strchr(release, '.');
 	int major = leading_number(release);
@@ -67,7 +67,7 @@ static int mapped_try(const struct store *st, const struct idmap *map, const cha
 	autoclose int userns = -1;
 	int r = 0;
 
-	if (!kernel_takes_mapped_layers(release) || is_known_refused(st, release)) {
+	if (!store_kernel_maps(release) || is_known_refused(st, release)) {
 		*out_works = false;
 		return 0;
 	}
