@@ -25,6 +25,7 @@ struct config {
 	struct registry_config registries; /* [registry "HOST"] … */
 };
 
+/* Defaults. */
 void config_init(struct config *c) NONNULL(1);
 void config_done(struct config *c);
 AUTO_DEFINE(config, struct config, config_done);

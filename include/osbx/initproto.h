@@ -49,6 +49,7 @@ enum init_stage {
 	INIT_STAGE_COUNT,
 };
 
+/* Names for errors and tests. */
 const char *init_msg_name(enum init_msg msg);
 const char *init_stage_name(enum init_stage stage);
 /* Next stage when msg is permitted in stage (ERROR stays in it), else -1. Who sends advances its

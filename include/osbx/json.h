@@ -55,6 +55,7 @@ struct json_writer {
 	{                        \
 		.out = (buf_ptr) \
 	}
+/* Open and close an object or array; name is NULL for the document itself and inside arrays. */
 void json_object_begin(struct json_writer *w, const char *name) NONNULL(1);
 void json_object_end(struct json_writer *w) NONNULL(1);
 void json_array_begin(struct json_writer *w, const char *name) NONNULL(1);
