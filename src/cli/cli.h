@@ -3,8 +3,8 @@
  * cli - subcommands: argv to requests, results to text. One file a command or family; each gives
  * rows for the table in main.c.
  */
-#ifndef OSBX_CLI_H
-#define OSBX_CLI_H
+#ifndef OSBX_CLI_CLI_H
+#define OSBX_CLI_CLI_H
 
 #include <osbx/args.h>
 #include <osbx/buf.h>

@@ -4,8 +4,8 @@
  * steps. It is a copy of the keeper's memory, single-threaded, and never returns to the keeper's
  * code.
  */
-#ifndef OSBX_INIT_INTERNAL_H
-#define OSBX_INIT_INTERNAL_H
+#ifndef OSBX_RUNTIME_INIT_INTERNAL_H
+#define OSBX_RUNTIME_INIT_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parent half of a launch: trees for IDMAP_MAPPED. */
-#ifndef OSBX_LAUNCH_INTERNAL_H
-#define OSBX_LAUNCH_INTERNAL_H
+#ifndef OSBX_RUNTIME_LAUNCH_INTERNAL_H
+#define OSBX_RUNTIME_LAUNCH_INTERNAL_H
 
 #include <sys/types.h>
 

@@ -2,8 +2,8 @@
 /*
  * Pieces of which mounts are made, for mountapply.c and the steps of init. All run in the child.
  */
-#ifndef OSBX_MOUNT_INTERNAL_H
-#define OSBX_MOUNT_INTERNAL_H
+#ifndef OSBX_RUNTIME_MOUNT_INTERNAL_H
+#define OSBX_RUNTIME_MOUNT_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
