@@ -376,7 +376,8 @@ int init_step_ready(struct init_ctx *c, struct error *e)
 	return 0;
 }
 
-/* The host's null device, for the standard descriptors. fd or -errno. */
+/* The host's null device, for the standard descriptors; out of the way of all numbers that are
+ * given away. fd or -errno. */
 static int open_null(void)
 {
 	struct stat st;
@@ -388,7 +389,7 @@ static int open_null(void)
 	if (fstat(fd, &st) < 0) {
 		return -errno;
 	}
-	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3) ? TAKE_FD(fd) : -ENODEV;
+	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3) ? fd_dup(fd, FD_ABOVE) : -ENODEV;
 }
 
 /* Give the descriptors the numbers that execd expects; all others are O_CLOEXEC. Out of the way
