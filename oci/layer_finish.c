@@ -28,7 +28,8 @@ static int compare(const void *va, const void *vb)
 }
 
 /* A directory that the tar only implies, or a root that it does not name, is as it is below. */
-static int inherit(struct lowers *below, struct layer_dir *dir, int fd, struct error *e)
+static int inherit(const struct layer *l, struct lowers *below, struct layer_dir *dir, int fd,
+		struct error *e)
 {
 	const struct lowers_dirs *dirs = NULL;
 	int rc = lowers_enter(below, dir->path, false, &dirs);
@@ -43,12 +44,13 @@ static int inherit(struct lowers *below, struct layer_dir *dir, int fd, struct e
 	if (fstat(dirs->fds[0], &st) < 0) {
 		return error_sys(e, errno, "look below");
 	}
-	dir->attr = (struct layer_attr){
-		.mode = st.st_mode & 07777,
-		.uid = st.st_uid,
-		.gid = st.st_gid,
-		.mtime = st.st_mtim,
-	};
+	dir->attr.mode = st.st_mode & 07777;
+	dir->attr.mtime = st.st_mtim;
+	/* With one id, owners are among the attributes. */
+	if (l->opts.map->mode != IDMAP_SINGLE) {
+		dir->attr.uid = st.st_uid;
+		dir->attr.gid = st.st_gid;
+	}
 	return layer_xattrs_copy(dirs->fds[0], fd, e);
 }
 
@@ -64,7 +66,7 @@ static int finish_dir(struct layer *l, struct layer_dir *dir, struct lowers *bel
 	if (fd < 0) {
 		return error_sys(e, -fd, "open directory");
 	}
-	if (dir->implied && inherit(below, dir, fd, e) < 0) {
+	if (dir->implied && inherit(l, below, dir, fd, e) < 0) {
 		return -1;
 	}
 	if (dir->path[0] == '\0') {

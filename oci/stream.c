@@ -20,6 +20,7 @@ struct stream {
 	struct digest_hash *plain_hash;
 	struct inflater *inflater; /* NULL: plain */
 	uint64_t blob_n;
+	bool is_recognised;
 	bool at_end;
 	struct span in; /* what is left of the input buffer */
 	char *in_buf;
@@ -72,8 +73,6 @@ static int fill(struct stream *s, struct error *e)
 
 static int start(struct stream *s, struct error *e)
 {
-	enum image_compression kind = IMAGE_PLAIN;
-
 	s->in_buf = mem_array(STREAM_IN_BYTES, 1);
 	if (s->opts.verify) {
 		s->blob_hash = digest_hash_new(e);
@@ -85,7 +84,16 @@ static int start(struct stream *s, struct error *e)
 			return -1;
 		}
 	}
-	if (fill(s, e) < 0 || inflate_sniff(s->in, &kind, e) < 0) {
+	return fill(s, e);
+}
+
+/* Once, before the first plain bytes: a blob that is only copied needs no library. */
+static int recognise(struct stream *s, struct error *e)
+{
+	enum image_compression kind = IMAGE_PLAIN;
+
+	s->is_recognised = true;
+	if (inflate_sniff(s->in, &kind, e) < 0) {
 		return -1;
 	}
 	if (kind != IMAGE_PLAIN) {
@@ -173,6 +181,9 @@ int stream_next(struct stream *s, struct span *out_plain, struct error *e)
 {
 	struct span plain = { .n = 0 };
 
+	if (!s->is_recognised && recognise(s, e) < 0) {
+		return -1;
+	}
 	if ((s->inflater ? next_inflated(s, &plain, e) : next_plain(s, &plain, e)) < 0) {
 		return -1;
 	}

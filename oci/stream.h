@@ -35,12 +35,12 @@ struct stream_opts {
 
 struct stream;
 
-/* Begin: the first bytes are read and the compression is recognised by them. */
+/* Begin: the first bytes are read. */
 struct stream *stream_new(const struct stream_opts *opts, struct error *e) MUST_CHECK NONNULL(1, 2);
 void stream_free(struct stream *s);
 AUTO_DEFINE_PTR(stream, struct stream, stream_free);
-/* The next plain bytes, valid until the next call; none at the end. ERRC_INVALID (data, size),
- * ERRC_LIMIT (budget). An error stays. */
+/* The next plain bytes (the compression is recognised by the blob's first ones), valid until the
+ * next call; none at the end. ERRC_INVALID (data, size), ERRC_LIMIT (budget). An error stays. */
 int stream_next(struct stream *s, struct span *out_plain, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
 /* Read the blob to its end without inflating. */

@@ -261,7 +261,6 @@ static int start_more(struct batch *b, struct error *e)
 	while (b->started < b->n && busy < workers_max()) {
 		if (is_settled(&b->layers[b->started])) {
 			b->workers[b->started].stage = WORKER_DONE;
-			tell(b, b->started, IMAGE_PHASE_PRESENT);
 		} else if (start_layer(b, b->started, e) < 0) {
 			return -1;
 		} else {
@@ -406,12 +405,12 @@ static int publish_layer(struct batch *b, size_t index, struct error *e)
 
 static int publish(struct batch *b, struct error *e)
 {
-	size_t unpacked = 0;
+	bool is_new = false;
 
 	for (size_t i = 0; i < b->n; i++) {
-		unpacked += b->layers[i].present ? 0 : 1;
+		is_new = is_new || !b->layers[i].present || b->layers[i].copy_fd >= 0;
 	}
-	if (unpacked == 0) {
+	if (!is_new) {
 		return 0;
 	}
 	if (syncfs(b->layers_fd) < 0) {
