@@ -14,59 +14,7 @@
 #include <osbx/secfilter.h>
 #include <osbx/sys.h>
 
-#include "../unit.h"
-
-#if defined(__x86_64__)
-#	define ARCH         AUDIT_ARCH_X86_64
-#	define ARCH_FOREIGN AUDIT_ARCH_I386
-#elif defined(__aarch64__)
-#	define ARCH         AUDIT_ARCH_AARCH64
-#	define ARCH_FOREIGN AUDIT_ARCH_ARM
-#else
-#	define ARCH         AUDIT_ARCH_RISCV64
-#	define ARCH_FOREIGN AUDIT_ARCH_RISCV32
-#endif
-
-#define HIGH     (UINT64_C(1) << 32) /* a bit that the kernel does not look at */
-#define ALLOW    SECCOMP_RET_ALLOW
-#define KILL     SECCOMP_RET_KILL_PROCESS
-#define ERRNO(e) (SECCOMP_RET_ERRNO | (e))
-
-/* What the kernel's checker demands, and what the kernel then does with it (classic BPF). */
-static uint32_t run(const struct secfilter *f, const struct seccomp_data *data)
-{
-	uint32_t a = 0;
-	size_t pc = 0;
-
-	for (;;) {
-		ck_assert_uint_lt(pc, f->n);
-		const struct sock_filter *in = &f->insns[pc++];
-
-		switch (in->code) {
-		case BPF_LD | BPF_W | BPF_ABS:
-			ck_assert_uint_eq(in->k % 4, 0);
-			ck_assert_uint_le(in->k + 4, sizeof(*data));
-			memcpy(&a, (const char *)data + in->k, sizeof(a));
-			break;
-		case BPF_ALU | BPF_AND | BPF_K:
-			a &= in->k;
-			break;
-		case BPF_JMP | BPF_JA:
-			pc += in->k;
-			break;
-		case BPF_JMP | BPF_JEQ | BPF_K:
-			pc += a == in->k ? in->jt : in->jf;
-			break;
-		case BPF_JMP | BPF_JGE | BPF_K:
-			pc += a >= in->k ? in->jt : in->jf;
-			break;
-		case BPF_RET | BPF_K:
-			return in->k;
-		default:
-			ck_abort_msg("instruction %#x", in->code);
-		}
-	}
-}
+#include "bpf.h"
 
 static uint32_t answer(enum secfilter_kind kind, long nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {
@@ -74,7 +22,7 @@ static uint32_t answer(enum secfilter_kind kind, long nr, uint64_t a0, uint64_t 
 	struct seccomp_data data = { .nr = (int)nr, .arch = ARCH, .args = { a0, a1, a2 } };
 
 	secfilter_builtin(kind, &f);
-	return run(&f, &data);
+	return bpf_run(&f, &data);
 }
 
 struct row {
@@ -266,24 +214,24 @@ START_TEST(every_number)
 	for (int nr = 0; nr < 2048; nr++) {
 		data.nr = nr;
 		data.arch = ARCH;
-		allowed += run(&f, &data) == ALLOW;
+		allowed += bpf_run(&f, &data) == ALLOW;
 		data.arch = ARCH_FOREIGN;
-		ck_assert_uint_eq(run(&f, &data), KILL);
+		ck_assert_uint_eq(bpf_run(&f, &data), KILL);
 		data.arch = 0;
-		ck_assert_uint_eq(run(&f, &data), KILL);
+		ck_assert_uint_eq(bpf_run(&f, &data), KILL);
 	}
 	ck_assert_uint_gt(allowed, 80);
 	ck_assert_uint_lt(allowed, 400);
 	data.arch = ARCH;
 	data.nr = -1; /* a tracer cancelled the call */
-	ck_assert_uint_eq(run(&f, &data), ERRNO(ENOSYS));
+	ck_assert_uint_eq(bpf_run(&f, &data), ERRNO(ENOSYS));
 #if defined(__x86_64__)
 	for (int nr = 0; nr < 1024; nr++) {
 		data.nr = 0x40000000 | nr; /* x32 */
-		ck_assert_uint_eq(run(&f, &data), KILL);
+		ck_assert_uint_eq(bpf_run(&f, &data), KILL);
 	}
 	data.nr = -2;
-	ck_assert_uint_eq(run(&f, &data), KILL);
+	ck_assert_uint_eq(bpf_run(&f, &data), KILL);
 #endif
 }
 END_TEST
