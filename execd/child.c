@@ -25,7 +25,7 @@
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* All strings twice over (argv and env), and the lengths between them. */
-#define SPEC_BYTES_MAX (4U * LIMIT_ARGS_BYTES)
+#define SPEC_BYTES_MAX ((size_t)4 * LIMIT_ARGS_BYTES)
 
 /* State between the steps. The process ends or execs: nothing is freed. */
 struct setup {

@@ -19,7 +19,7 @@
 #include "execd.h"
 
 /* Two filters and a few numbers. */
-#define CONFIG_BYTES_MAX (2 * LIMIT_BPF_INSNS * sizeof(struct sock_filter) + 4096)
+#define CONFIG_BYTES_MAX ((size_t)2 * LIMIT_BPF_INSNS * sizeof(struct sock_filter) + 4096)
 
 /* To become any user of the sandbox, to make a working directory for it, to signal it. */
 #define OWN_CAPS                                                                          \

@@ -9,7 +9,7 @@
 
 #include "secfilter_build.h"
 
-#define ARG_LOW(arg) ((uint32_t)(offsetof(struct seccomp_data, args) + 8 * (arg)))
+#define ARG_LOW(arg) ((uint32_t)(offsetof(struct seccomp_data, args) + (size_t)8 * (arg)))
 #define RANGES_MAX   (BUILD_SYSCALLS_MAX + 4)
 #define JUMP_MAX     255
 

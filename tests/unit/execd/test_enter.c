@@ -21,10 +21,17 @@ static char *status_of(pid_t pid)
 
 static uint64_t status_hex(const char *status, const char *name)
 {
+	static const char digits[] = "0123456789abcdef";
 	const char *at = strstr(status, name);
+	uint64_t value = 0;
 
 	ck_assert_ptr_nonnull(at);
-	return strtoull(at + strlen(name), NULL, 16);
+	at += strlen(name);
+	at += strspn(at, " \t");
+	for (; *at && strchr(digits, *at); at++) {
+		value = value * 16 + (uint64_t)(strchr(digits, *at) - digits);
+	}
+	return value;
 }
 
 static void end(struct sandbox *s)
