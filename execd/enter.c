@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <osbx/buf.h>
@@ -71,6 +73,20 @@ static int step_dumpable(struct execd *x, struct error *e)
 	int r = sys_prctl(PR_SET_DUMPABLE, 0);
 
 	return r < 0 ? error_sys(e, -r, "set not dumpable") : 0;
+}
+
+/* Keyrings have no namespace, and who possesses the caller's session keyring may use its keys. Our
+ * own filters refuse keyctl; without them (unconfined, a profile of the user's) the sandbox gets a
+ * keyring of its own. Not always: each one counts against the caller's quota. */
+static int step_keyring(struct execd *x, struct error *e)
+{
+	if (x->config.own_filter_n > 0) {
+		return 0;
+	}
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS) {
+		return error_sys(e, errno, "join a new session keyring");
+	}
+	return 0;
 }
 
 /* execveat leaves the number of a descriptor as the name that ps(1) shows. */
@@ -143,6 +159,8 @@ static int step_signals(struct execd *x, struct error *e)
 		return error_sys(e, errno, "unblock");
 	}
 	(void)umask(022);
+	/* The launcher's terminal is none of ours; fails when we lead a session already. */
+	(void)setsid();
 	return 0;
 }
 
@@ -169,6 +187,7 @@ static const struct enter_step enter_steps[] = {
 	{ "dumpable", step_dumpable },
 	{ "name", step_name },
 	{ "configuration", step_config },
+	{ "keyring", step_keyring },
 	{ "signals", step_signals },
 	{ "capabilities", step_capabilities },
 	{ "privileges", step_privileges },

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <sys/syscall.h>
 
 #include <osbx/secfilter.h>
 
@@ -167,6 +169,34 @@ START_TEST(leaves_the_host)
 }
 END_TEST
 
+/* A key of the caller's session must not be seen from inside. */
+START_TEST(keyring_is_new)
+{
+	static const char key[] = "osbx-unit-canary";
+	char line[256];
+
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0) {
+		return; /* a kernel or an outer filter without keyrings: there is nothing to see */
+	}
+	long id = syscall(SYS_add_key, "user", key, "x", 1, KEY_SPEC_SESSION_KEYRING);
+
+	ck_assert_int_gt(id, 0);
+	/* For its possessor alone, not for its owner: the test may be root inside and outside. */
+	ck_assert_int_eq(syscall(SYS_keyctl, KEYCTL_SETPERM, id, 0x3f000000), 0);
+	FILE *keys = fopen("/proc/keys", "re");
+	bool seen = false;
+
+	while (keys && fgets(line, sizeof(line), keys)) {
+		seen = seen || strstr(line, key);
+	}
+	ck_assert(seen);
+	fclose(keys);
+	autofree char *out = sandbox_shell("grep -c osbx-unit-canary /proc/keys");
+
+	ck_assert_str_eq(out, "0\n");
+}
+END_TEST
+
 START_TEST(error_names_the_step)
 {
 	struct sandbox s;
@@ -205,6 +235,7 @@ int main(void)
 	tcase_add_loop_test(tc, filters_itself, 0, 2);
 	tcase_add_test(tc, closes_what_leaked);
 	tcase_add_test(tc, leaves_the_host);
+	tcase_add_test(tc, keyring_is_new);
 	tcase_add_test(tc, error_names_the_step);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
