@@ -83,7 +83,9 @@ static int step_keyring(struct execd *x, struct error *e)
 	if (x->config.own_filter_n > 0) {
 		return 0;
 	}
-	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS) {
+	/* ENOSYS and EPERM: no keyrings, or an outer filter that refuses them to the guest too. */
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS &&
+			errno != EPERM) {
 		return error_sys(e, errno, "join a new session keyring");
 	}
 	return 0;
