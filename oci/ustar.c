@@ -61,7 +61,8 @@ static void checksum_put(struct ustar_header *h)
 		sum += bytes[i];
 	}
 	(void)snprintf(digits, sizeof(digits), "%06o", sum);
-	memcpy(h->checksum, digits, sizeof(digits));
+	/* Six digits and a NUL; the last byte stays a blank. */
+	memcpy(h->checksum, digits, sizeof(digits) - 1);
 }
 
 static int header_write(int fd, const char *name, char type, uint64_t size)
