@@ -9,6 +9,7 @@
 #include <osbx/args.h>
 #include <osbx/buf.h>
 #include <osbx/fd.h>
+#include <osbx/guess.h>
 #include <osbx/str.h>
 #include <osbx/strv.h>
 
@@ -132,6 +133,28 @@ static const char *next_value(struct args_state *s, const struct args_option *o)
 	return s->argv[s->at++];
 }
 
+static int unknown_long(struct args_state *s, struct span name)
+{
+	struct guess g = GUESS_INIT(name);
+
+	for (const struct args_option *o = s->cmd->options; o && o->name; o++) {
+		guess_add(&g, o->name);
+	}
+	guess_add(&g, help_option.name);
+	(void)error_set(s->e, ERRC_INVALID, "unknown option --%.*s", (int)name.n, name.p);
+	return g.best ? error_hint(s->e, "did you mean --%s?", g.best) : -1;
+}
+
+/* "-network" are letters; its writer meant a name. */
+static int unknown_letter(struct args_state *s, char letter, const char *arg)
+{
+	size_t n = strcspn(arg, "=");
+
+	(void)error_set(s->e, ERRC_INVALID, "unknown option -%c", letter);
+	return find_long(s->cmd, arg, n) ? error_hint(s->e, "did you mean --%.*s?", (int)n, arg)
+					 : -1;
+}
+
 static int parse_long(struct args_state *s, const char *arg)
 {
 	size_t n = strcspn(arg, "=");
@@ -139,7 +162,7 @@ static int parse_long(struct args_state *s, const char *arg)
 	const struct args_option *o = find_long(s->cmd, arg, n);
 
 	if (!o) {
-		return error_set(s->e, ERRC_INVALID, "unknown option --%.*s", (int)n, arg);
+		return unknown_long(s, (struct span){ .p = arg, .n = n });
 	}
 	if (!takes_value(o)) {
 		if (value) {
@@ -157,12 +180,14 @@ static int parse_long(struct args_state *s, const char *arg)
 /* One argument of letters: flags, and at the end perhaps an option with its value. */
 static int parse_letters(struct args_state *s, const char *arg)
 {
+	const char *whole = arg;
+
 	for (; *arg != '\0'; arg++) {
 		const struct args_option *o = find_letter(s->cmd, *arg);
 		const char *value = NULL;
 
 		if (!o) {
-			return error_set(s->e, ERRC_INVALID, "unknown option -%c", *arg);
+			return unknown_letter(s, *arg, whole);
 		}
 		if (takes_value(o)) {
 			value = arg[1] != '\0' ? arg + 1 : next_value(s, o);

@@ -20,8 +20,12 @@ extern const struct args_command cmd_rmi;     /* cmd_rmi.c */
 extern const struct args_command cmd_tag;     /* cmd_rmi.c */
 extern const struct args_command cmd_save;    /* cmd_save.c */
 extern const struct args_command cmd_gc;      /* cmd_gc.c */
-extern const struct args_command cmd_version; /* main.c */
+extern const struct args_command cmd_version; /* cmd_version.c */
 extern const struct args_command cmd_unpack;  /* cmd_hidden.c */
+
+/* All of them, in the order of the help (main.c). */
+extern const struct args_command *const cli_commands[];
+extern const size_t cli_commands_n;
 
 /* What every command about images needs: directories, the caller's id mode, the open store. */
 struct cli_store {
@@ -45,6 +49,8 @@ AUTO_DEFINE(cli_store, struct cli_store, cli_store_done);
 int cli_fail(const struct error *e) NONNULL(1);
 /* Write a finished document or text to standard output; exit status 0, or 125 with a message. */
 int cli_print(const struct buf *text) NONNULL(1);
+/* "osbx VERSION" for scripts; exit status. */
+int cli_version_print(void);
 /* Free content that neither an image nor a sandbox refers to. */
 int cli_collect(struct cli_store *cs, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Give the unpack helper its syscall filter (policy and oci do not know each other). */

@@ -6,13 +6,14 @@
 #include <unistd.h>
 
 #include <osbx/fd.h>
+#include <osbx/guess.h>
 #include <osbx/log.h>
 #include <osbx/mem.h>
 #include <osbx/str.h>
 
 #include "cli.h"
 
-static const struct args_command *const commands[] = {
+const struct args_command *const cli_commands[] = {
 	&cmd_run,
 	&cmd_load,
 	&cmd_save,
@@ -23,6 +24,7 @@ static const struct args_command *const commands[] = {
 	&cmd_version,
 	&cmd_unpack,
 };
+const size_t cli_commands_n = ARRAY_SIZE(cli_commands);
 
 static int usage(int fd)
 {
@@ -32,10 +34,10 @@ static int usage(int fd)
 			"Runs OCI images as isolated processes: no daemon, no root.\n\n"
 			"commands:\n");
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(commands); i++) {
-		if (!commands[i]->hidden) {
-			r = buf_appendf(&text, "  %-10s %s\n", commands[i]->name,
-					commands[i]->summary);
+	for (size_t i = 0; r == 0 && i < cli_commands_n; i++) {
+		if (!cli_commands[i]->hidden) {
+			r = buf_appendf(&text, "  %-10s %s\n", cli_commands[i]->name,
+					cli_commands[i]->summary);
 		}
 	}
 	if (r == 0) {
@@ -46,69 +48,24 @@ static int usage(int fd)
 	return r == 0 ? fd_write_all(fd, s.p, s.n) : r;
 }
 
-/* Edit distance small enough to be a slip: one letter added, lost, changed or swapped. */
-static bool is_slip(const char *typed, const char *name)
-{
-	size_t a = strlen(typed);
-	size_t b = strlen(name);
-	size_t head = 0;
-	size_t tail = 0;
-
-	while (head < a && head < b && typed[head] == name[head]) {
-		head++;
-	}
-	while (tail < a - head && tail < b - head && typed[a - 1 - tail] == name[b - 1 - tail]) {
-		tail++;
-	}
-	size_t rest_a = a - head - tail;
-	size_t rest_b = b - head - tail;
-
-	if (rest_a == 2 && rest_b == 2) {
-		return typed[head] == name[head + 1] && typed[head + 1] == name[head];
-	}
-	return rest_a <= 1 && rest_b <= 1;
-}
-
 static int unknown_command(const char *name)
 {
 	struct error e = ERROR_INIT;
+	struct guess g = GUESS_INIT(span_of(name));
 
-	(void)error_set(&e, ERRC_INVALID, "%s: unknown command", name);
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		if (!commands[i]->hidden && is_slip(name, commands[i]->name)) {
-			(void)error_hint(&e, "did you mean osbx %s?", commands[i]->name);
+	(void)error_set(&e, ERRC_INVALID, "unknown command %s", name);
+	for (size_t i = 0; i < cli_commands_n; i++) {
+		if (!cli_commands[i]->hidden) {
+			guess_add(&g, cli_commands[i]->name);
 		}
 	}
-	if (e.hint[0] == '\0') {
+	if (g.best) {
+		(void)error_hint(&e, "did you mean osbx %s?", g.best);
+	} else {
 		(void)error_hint(&e, "osbx --help lists the commands");
 	}
 	return cli_fail(&e);
 }
-
-static int version_run(int argc, char **argv)
-{
-	struct error e = ERROR_INIT;
-	char **operands = NULL;
-	int none = 0;
-	int r = args_parse(&cmd_version, argc, argv, &none, &operands, &e);
-
-	if (r != 0) {
-		return r < 0 ? cli_fail(&e) : 0;
-	}
-	AUTO(buf) struct buf text = BUF_INIT(256);
-
-	return buf_append_str(&text, "osbx " OSBX_VERSION "\n") < 0 ? 125 : cli_print(&text);
-}
-
-static const struct args_option no_options[] = { { .name = NULL } };
-
-const struct args_command cmd_version = {
-	.name = "version",
-	.synopsis = "",
-	.summary = "print the version",
-	.options = no_options,
-	.run = version_run,
-};
 
 static int start_checks(struct error *e)
 {
@@ -140,11 +97,11 @@ int main(int argc, char **argv)
 		return usage(STDOUT_FILENO) < 0 ? error_exit_status(ERRC_SYSTEM) : 0;
 	}
 	if (str_eq(argv[1], "--version")) {
-		return version_run(1, argv + 1);
+		return cli_version_print();
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		if (str_eq(argv[1], commands[i]->name)) {
-			return commands[i]->run(argc - 1, argv + 1);
+	for (size_t i = 0; i < cli_commands_n; i++) {
+		if (str_eq(argv[1], cli_commands[i]->name)) {
+			return cli_commands[i]->run(argc - 1, argv + 1);
 		}
 	}
 	return unknown_command(argv[1]);

@@ -204,10 +204,15 @@ static const struct {
 	const struct args_command *cmd;
 	const char *line;
 	const char *error;
+	const char *hint; /* NULL: the way to the help */
 } failures[] = {
-	{ &run, "--nam x img", "unknown option --nam" },
-	{ &run, "--detac img", "unknown option --detac" },
-	{ &run, "--names=x img", "unknown option --names" },
+	{ &run, "--nam x img", "unknown option --nam", "did you mean --name?" },
+	{ &run, "--detac img", "unknown option --detac", "did you mean --detach?" },
+	{ &run, "--names=x img", "unknown option --names", "did you mean --name?" },
+	{ &run, "--pids 5 img", "unknown option --pids", "did you mean --pids-limit?" },
+	{ &run, "--hepl", "unknown option --hepl", "did you mean --help?" },
+	{ &run, "--volume=x img", "unknown option --volume", NULL },
+	{ &run, "-pids-limit=5 img", "unknown option -p", "did you mean --pids-limit?" },
 	{ &run, "--=x img", "unknown option --" },
 	{ &run, "-x img", "unknown option -x" },
 	{ &run, "-dx img", "unknown option -x" },
@@ -235,8 +240,9 @@ START_TEST(refusals)
 	ck_assert_int_eq(parse(failures[_i].cmd, failures[_i].line, &w, &operands, &e), -1);
 	ck_assert_str_eq(e.text, failures[_i].error);
 	ck_assert_int_eq(e.code, ERRC_INVALID);
-	ck_assert_str_eq(e.hint,
-			failures[_i].cmd == &run ? "see osbx run --help" : "see osbx rm --help");
+	ck_assert_str_eq(e.hint, failures[_i].hint          ? failures[_i].hint
+				 : failures[_i].cmd == &run ? "see osbx run --help"
+							    : "see osbx rm --help");
 	ck_assert_ptr_null(operands);
 }
 END_TEST
