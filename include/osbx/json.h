@@ -23,6 +23,8 @@ struct json; /* a cJSON node; children are borrowed from the root */
 struct json *json_parse(struct span text, struct error *e) MUST_CHECK NONNULL(2);
 void json_free(struct json *root);
 AUTO_DEFINE_PTR(json, struct json, json_free);
+/* The same for a document that holds secrets: its strings are overwritten first. */
+void json_free_secret(struct json *root);
 /* Member of an object, NULL when absent, null, or v is no object. */
 const struct json *json_get(const struct json *v, const char *name) NONNULL(2);
 /* Type questions; false for NULL. */

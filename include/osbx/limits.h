@@ -26,6 +26,8 @@
 #define LIMIT_SECCOMP_JSON    (1U << 20)
 #define LIMIT_BPF_INSNS       4096 /* BPF_MAXINSNS */
 #define LIMIT_STATE_BYTES     (1U << 20)
+#define LIMIT_AUTH_FILE_BYTES (1U << 20)
+#define LIMIT_SECRET_BYTES    (64U << 10)   /* a user name and secret */
 #define LIMIT_ARCHIVE_MEMBERS 8192          /* of an oci-archive or docker-archive */
 #define LIMIT_UNPACK_BYTES    (64ULL << 30) /* default budget of one image, --unpack-max */
 #define LIMIT_UNPACK_ENTRIES  4000000ULL

@@ -52,18 +52,22 @@ struct credential {
 
 void credential_done(struct credential *c);
 AUTO_DEFINE(credential, struct credential, credential_done);
-/* Find credentials for domain/repository: $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers/
- * auth.json, ~/.config/containers/auth.json, $DOCKER_CONFIG/config.json or ~/.docker/config.json,
- * most specific entry first, credHelpers and credsStore by docker-credential-NAME (looked up in
- * PATH, answers bounded, 30 s). 0 also when there are none; the error names file or helper, never
- * a secret. */
+/* Find credentials for domain/repository (which may be NULL): in $REGISTRY_AUTH_FILE alone if that
+ * is set, else in containers/auth.json of $XDG_RUNTIME_DIR, containers/auth.json of
+ * $XDG_CONFIG_HOME (or ~/.config) and config.json of $DOCKER_CONFIG (or ~/.docker). Of each first
+ * the helper it names for the domain (credHelpers, else credsStore: docker-credential-NAME, looked
+ * up in PATH, answers bounded, 30 s), then its most specific entry. 0 also when there are none; the
+ * error names file or helper, never a secret. */
 int credential_find(const char *domain, const char *repository, struct credential *out_c,
 		struct error *e) MUST_CHECK NONNULL(1, 3, 4);
-/* Store (login) or remove (logout) credentials of a host, in the helper that is configured for it,
- * else in the first of the files above that exists, else in ~/.config/containers/auth.json (0600,
- * replaced in one step, unknown members kept). remove: *out_found says whether there were any. */
+/* Store (login) credentials of a host in the first of the places above that has a helper or an
+ * entry for it, so that they are what is found afterwards; else in the first file that exists; else
+ * in that of ~/.config (0600, replaced in one step, unknown members kept). *out_where is the file
+ * or helper; the caller frees it. */
 int credential_store(const char *domain, const struct credential *c, char **out_where,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+/* Remove (logout) the credentials of a host as a whole from all places; *out_found says whether
+ * there were any. */
 int credential_remove(const char *domain, bool *out_found, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
 /* Registry host of a domain as the wire wants it: docker.io is registry-1.docker.io for requests

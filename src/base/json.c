@@ -134,6 +134,18 @@ void json_free(struct json *root)
 	cJSON_Delete((cJSON *)(void *)root);
 }
 
+void json_free_secret(struct json *root)
+{
+	struct json_walk w = { .depth = 0 };
+
+	for (const cJSON *node = node_of(root); node; node = walk_down(&w, node)) {
+		if (cJSON_IsString(node)) {
+			explicit_bzero(node->valuestring, strlen(node->valuestring));
+		}
+	}
+	json_free(root);
+}
+
 const struct json *json_get(const struct json *v, const char *name)
 {
 	const cJSON *member = NULL;
