@@ -438,20 +438,27 @@ char *ref_full_name(const struct ref *r)
 		      : mem_printf("%s/%s@%s", r->domain, r->repository, r->digest.text);
 }
 
+/* "oci:1" is an image of the Hub, and would be taken for a transport. */
+static bool reads_as(const char *shown, const char *full_name)
+{
+	AUTO(ref) struct ref r = REF_INIT;
+	struct error ignored = ERROR_INIT;
+	autofree char *full = NULL;
+
+	if (ref_parse(shown, &r, &ignored) < 0) {
+		return false;
+	}
+	full = ref_full_name(&r);
+	return full && str_eq(full, full_name);
+}
+
 char *ref_familiar(const char *full_name)
 {
 	const char *rest = str_after(full_name, REF_HUB "/");
-	const char *slash = NULL;
-	const char *official = NULL;
+	const char *official = rest ? str_after(rest, REF_HUB_OFFICIAL) : NULL;
 
-	if (!rest) {
-		return mem_strdup(full_name);
-	}
-	official = str_after(rest, REF_HUB_OFFICIAL);
-	if (official && !strchr(official, '/')) {
+	if (official && reads_as(official, full_name)) {
 		return mem_strdup(official);
 	}
-	/* Without its registry it would read as another one's. */
-	slash = strchr(rest, '/');
-	return mem_strdup(slash && is_domain(span_until(span_of(rest), slash)) ? full_name : rest);
+	return mem_strdup(rest && reads_as(rest, full_name) ? rest : full_name);
 }
