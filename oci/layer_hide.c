@@ -55,11 +55,17 @@ static int hide_name(struct layer *l, const char *name, struct error *e)
 			       : error_sys(e, errno, "look for %.128s", name);
 }
 
+static const struct dirent *next_entry(DIR *dir)
+{
+	errno = 0;
+	return readdir(dir);
+}
+
 static int hide_all_of(struct layer *l, const struct lowers_dirs *dirs, DIR *dir, struct error *e)
 {
 	const struct dirent *entry = NULL;
 
-	while ((errno = 0, entry = readdir(dir))) {
+	while ((entry = next_entry(dir))) {
 		struct lowers_entry below = { .dir_fd = -1 };
 		const char *name = entry->d_name;
 		int rc = 0;

@@ -3,6 +3,7 @@
 """Images built entry by entry, most of them hostile.
 
 usage: mkimage.py CASE OUT [BASE]    one case as an OCI layout OUT (tag t); with BASE, an OCI layout whose tag 1 lies below it
+       mkimage.py --all OUT [BASE]   all of them, as OUT/CASE
        mkimage.py --list             names of all cases
        mkimage.py --tar CASE OUT     the topmost layer's plain tar alone (seed of the fuzz corpus)
 """
@@ -330,7 +331,8 @@ def main():
         return
     case, out = sys.argv[1:3]
     below = Base(sys.argv[3]).layers if len(sys.argv) > 3 else []
-    write_layout(out, below + CASES[case]())
+    for name in CASES if case == '--all' else [case]:
+        write_layout(os.path.join(out, name) if case == '--all' else out, below + CASES[name]())
 
 
 if __name__ == '__main__':
