@@ -8,18 +8,21 @@
 
 #include "launch_internal.h"
 
-/* User namespaces of owners; volumes of one request mostly have one owner. */
-struct owner {
+/* Whose ids the trees are mapped by. */
+struct mapper {
+	const struct spec *spec;
+	int userns_fd; /* of the sandbox; borrowed */
+	/* That of the last owner of a volume: those of one request mostly have one owner. */
 	uid_t uid;
 	gid_t gid;
-	int userns_fd; /* -1: none yet */
+	int owner_fd; /* -1: none yet */
 };
 
-static void owner_done(struct owner *o)
+static void mapper_done(struct mapper *m)
 {
-	fd_close(&o->userns_fd);
+	fd_close(&m->owner_fd);
 }
-AUTO_DEFINE(owner, struct owner, owner_done);
+AUTO_DEFINE(mapper, struct mapper, mapper_done);
 
 static size_t owner_ranges(uint32_t first, uint32_t owner, struct idmap_range *out)
 {
@@ -72,23 +75,22 @@ void launch_owner_map(const struct idmap *sandbox, uid_t uid, gid_t gid, struct 
 	out_map->gids_n = owner_ranges(first_gid, gid, out_map->gids);
 }
 
-/* The user namespace by which a tree that belongs to st is mapped. Borrowed; -1 on failure. */
-static int owner_userns(
-		const struct spec *spec, struct owner *o, const struct stat *st, struct error *e)
+/* The user namespace by which a volume of this owner is mapped. 0 or -1. */
+static int owner_find(struct mapper *m, const struct stat *st, struct error *e)
 {
 	struct idmap map;
 
-	if (o->userns_fd >= 0 && o->uid == st->st_uid && o->gid == st->st_gid) {
-		return o->userns_fd;
+	if (m->owner_fd >= 0 && m->uid == st->st_uid && m->gid == st->st_gid) {
+		return 0;
 	}
-	fd_close(&o->userns_fd);
-	launch_owner_map(&spec->map, st->st_uid, st->st_gid, &map);
-	if (idmap_userns_open(&map, &o->userns_fd, e) < 0) {
+	fd_close(&m->owner_fd);
+	launch_owner_map(&m->spec->map, st->st_uid, st->st_gid, &map);
+	if (idmap_userns_open(&map, &m->owner_fd, e) < 0) {
 		return -1;
 	}
-	o->uid = st->st_uid;
-	o->gid = st->st_gid;
-	return o->userns_fd;
+	m->uid = st->st_uid;
+	m->gid = st->st_gid;
+	return 0;
 }
 
 static int tree_clone(const struct spec_tree *t, struct error *e)
@@ -132,18 +134,14 @@ static int tree_map(const struct spec_tree *t, int tree_fd, int userns_fd, struc
 	return r < 0 ? error_sys(e, -r, "make the clone of %s private", t->path) : 0;
 }
 
-/* Which user namespace maps this tree: -1 for none. */
-static int tree_userns(const struct spec *spec, const struct spec_tree *t, int tree_fd,
-		int userns_fd, struct owner *o, int *out_fd, struct error *e)
+/* Which user namespace maps this tree, in *out_fd: -1 for none. Borrowed. */
+static int tree_userns(struct mapper *m, const struct spec_tree *t, int tree_fd, int *out_fd,
+		struct error *e)
 {
 	struct stat st;
 
-	if (t->ids == SPEC_TREE_AS_IS) {
-		*out_fd = -1;
-		return 0;
-	}
-	*out_fd = userns_fd;
-	if (t->ids == SPEC_TREE_CONTAINER) {
+	*out_fd = t->ids == SPEC_TREE_AS_IS ? -1 : m->userns_fd;
+	if (t->ids != SPEC_TREE_OWNER) {
 		return 0;
 	}
 	if (fstat(tree_fd, &st) < 0) {
@@ -152,13 +150,17 @@ static int tree_userns(const struct spec *spec, const struct spec_tree *t, int t
 	if (st.st_uid == 0) {
 		return 0;
 	}
-	*out_fd = owner_userns(spec, o, &st, e);
-	return *out_fd < 0 ? error_wrap(e, "%s", t->path) : 0;
+	if (owner_find(m, &st, e) < 0) {
+		return error_wrap(e, "%s", t->path);
+	}
+	*out_fd = m->owner_fd;
+	return 0;
 }
 
 int launch_trees_open(const struct spec *spec, int userns_fd, int *out_fds, struct error *e)
 {
-	AUTO(owner) struct owner o = { .userns_fd = -1 };
+	AUTO(mapper)
+	struct mapper m = { .spec = spec, .userns_fd = userns_fd, .owner_fd = -1 };
 
 	for (size_t i = 0; i < spec->trees_n; i++) {
 		out_fds[i] = -1;
@@ -168,7 +170,7 @@ int launch_trees_open(const struct spec *spec, int userns_fd, int *out_fds, stru
 		int by_fd = -1;
 		autoclose int fd = tree_clone(t, e);
 
-		if (fd < 0 || tree_userns(spec, t, fd, userns_fd, &o, &by_fd, e) < 0 ||
+		if (fd < 0 || tree_userns(&m, t, fd, &by_fd, e) < 0 ||
 				tree_map(t, fd, by_fd, e) < 0) {
 			return -1;
 		}

@@ -9,6 +9,7 @@
 #include <osbx/clock.h>
 #include <osbx/execd_proto.h>
 #include <osbx/fd.h>
+#include <osbx/mem.h>
 #include <osbx/str.h>
 
 #include "../../../src/runtime/init_internal.h"
@@ -24,6 +25,19 @@ struct child {
 	int tree_fds[16];
 	int lower_fds[2];
 };
+
+static void child_done(struct child *t)
+{
+	fd_close(&t->parent);
+	fd_close(&t->c.sock);
+	spec_done(&t->spec);
+}
+AUTO_DEFINE(child, struct child, child_done);
+
+#define CHILD_INIT                               \
+	{                                        \
+		.parent = -1, .c = {.sock = -1 } \
+	}
 
 static void child_make(struct child *t, enum idmap_mode mode)
 {
@@ -88,7 +102,7 @@ END_TEST
 
 START_TEST(mounts_become_private)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
@@ -104,7 +118,7 @@ END_TEST
 
 START_TEST(loopback_is_brought_up)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
@@ -119,7 +133,7 @@ END_TEST
 
 START_TEST(sources_are_opened_by_the_callers_ids)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SUBID);
@@ -138,7 +152,7 @@ END_TEST
 
 START_TEST(bound_trees_are_cloned_first)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SUBID);
@@ -159,7 +173,7 @@ END_TEST
 
 START_TEST(mapped_trees_are_the_parents)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_MAPPED);
@@ -180,7 +194,7 @@ END_TEST
 
 START_TEST(changed_source_is_refused)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
@@ -195,7 +209,7 @@ END_TEST
 
 START_TEST(missing_source_is_named)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
@@ -210,7 +224,7 @@ END_TEST
 
 START_TEST(ids_are_taken_in_this_order)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SUBID);
@@ -223,7 +237,7 @@ END_TEST
 
 START_TEST(single_id_keeps_its_groups)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
@@ -246,7 +260,7 @@ static void send_trees(const struct child *t, enum init_msg msg, uint32_t n)
 
 START_TEST(trees_come_in_several_packets)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_MAPPED);
@@ -281,7 +295,7 @@ static const struct {
 
 START_TEST(wrong_trees_are_refused)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, bad_trees[_i].mode);
@@ -297,7 +311,7 @@ END_TEST
 
 START_TEST(dies_with_its_parent)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
@@ -306,7 +320,7 @@ START_TEST(dies_with_its_parent)
 	/* A message that waits is no end. */
 	ck_assert_int_eq(init_send(t.parent, INIT_MSG_IDS_DONE, NULL, 0), 0);
 	ck_assert_int_eq(init_step_parent(&t.c, &e), 0);
-	close(t.parent);
+	fd_close(&t.parent);
 	ck_assert_int_eq(init_step_parent(&t.c, &e), -1);
 	ck_assert_int_eq(e.code, ERRC_INTERNAL);
 }
@@ -314,7 +328,7 @@ END_TEST
 
 START_TEST(cgroup_namespace_only_when_moved)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
@@ -328,7 +342,7 @@ END_TEST
 
 START_TEST(staging_is_a_small_inert_tmpfs)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
@@ -351,11 +365,10 @@ START_TEST(each_call_fails_once)
 		init_step_cgroup,
 		init_step_staging,
 	};
-	char name[] = "host";
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
-	t.spec.hostname = name;
+	t.spec.hostname = mem_strdup("host");
 	t.c.unshare_cgroup = true;
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		struct error none = ERROR_INIT;
@@ -380,7 +393,7 @@ END_TEST
 
 START_TEST(ready_waits_for_go)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 	enum init_stage stage = INIT_STAGE_NET;
 	struct packet p;
@@ -455,7 +468,7 @@ START_TEST(descriptors_get_their_numbers)
 		{ 4, 5, 6, 3 },
 		{ 9, 3, 8, 5 },
 	};
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	int status = 0;
 
 	child_make(&t, IDMAP_SINGLE);
@@ -489,7 +502,7 @@ END_TEST
 /* init_run: the failing step's name and the reason reach the parent. */
 START_TEST(failure_is_told_and_ends)
 {
-	struct child t;
+	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
 	enum init_stage stage = INIT_STAGE_CLONED;
 	struct packet p;

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+START_TEST(volumes)
+{
+	struct world w;
+	struct stat st;
+	uid_t me = 0;
+
+	world_make(&w, (enum surrounding)_i);
+	/* Elsewhere another owner has no place inside but as nobody. */
+	me = w.spec.map.mode == IDMAP_MAPPED ? 1234 : geteuid();
+	make_dir("vol", me);
+	make_dir("vol/sub", me);
+	make_file("vol/sub/f", "text\n", me);
+	ck_assert_int_eq(fchmodat(unit_fd, "vol", 0777, 0), 0);
+	(void)add_bind(&w.spec, "vol", "/vol");
+	add_bind(&w.spec, "vol", "/read/only")->read_only = true;
+	struct spec_mount *m = add_bind(&w.spec, "vol", "/part");
+
+	m->path = mem_strdup("sub");
+	add_bind(&w.spec, "vol/sub/f", "/etc/f")->read_only = true;
+	EXPECT_RUN(&w,
+			"echo hi > /vol/new; cat /part/f /etc/f /read/only/new\n"
+			"(echo x > /read/only/x) 2>&1 | grep -c Read-only\n"
+			"(echo x > /etc/f) 2>&1 | grep -c Read-only",
+			"text\ntext\nhi\n1\n1\n");
+	ck_assert_int_eq(fstatat(unit_fd, "vol/new", &st, 0), 0);
+	ck_assert_uint_eq(st.st_uid, me == 1234 ? me : idmap_outside(w.spec.map.uids, 1, 0));
+	ck_assert_int_eq(fstatat(unit_fd, "vol/x", &st, 0), -1);
+	world_end(&w);
+}
+END_TEST
+
+/* "-v /:/host": nothing of the sandbox's own making is in it. */
+START_TEST(volume_of_everything)
+{
+	struct world w;
+
+	if (_i == AS_MAPPED && surroundings() > 1) {
+		return; /* procfs and sysfs cannot be mapped: refusal_names_the_volume */
+	}
+	world_make(&w, (enum surrounding)_i);
+	(void)add_bind(&w.spec, "/", "/host");
+	EXPECT_RUN(&w, "ls -d /host/usr; ls /host/sys | grep -c 'tree\\|root\\|mask'",
+			"/host/usr\n0\n");
+	world_end(&w);
+}
+END_TEST
+
+START_TEST(refusal_names_the_volume)
+{
+	struct world w;
+	struct error e = ERROR_INIT;
+
+	world_make(&w, AS_MAPPED);
+	if (w.spec.map.mode != IDMAP_MAPPED) {
+		return;
+	}
+	uint32_t tree = spec_add_tree(&w.spec, "/proc", SPEC_TREE_OWNER, true);
+	struct spec_mount *m = spec_add_mount(&w.spec, SPEC_MOUNT_BIND, "/p");
+
+	m->tree = tree;
+	world_fails(&w, &e);
+	ck_assert_ptr_nonnull(strstr(e.text, "/proc or a file system mounted below it"));
+	world_end(&w);
+}
+END_TEST
+
+START_TEST(mount_point_in_a_volume_is_not_made)
+{
+	struct world w;
+	struct error e = ERROR_INIT;
+	struct stat st;
+
+	world_make(&w, (enum surrounding)_i);
+	make_dir("vol", geteuid());
+	(void)add_bind(&w.spec, "vol", "/vol");
+	(void)add_bind(&w.spec, "vol", "/vol/missing/deep");
+	world_fails(&w, &e);
+	ck_assert_int_eq(e.code, ERRC_INVALID);
+	ck_assert_ptr_nonnull(strstr(e.text, "mount /vol/missing/deep (tree): "));
+	ck_assert_int_eq(fstatat(unit_fd, "vol/missing", &st, 0), -1);
+	world_end(&w);
+}
+END_TEST
+
+/* Links of the image: CVE-2019-18837, CVE-2019-19921, CVE-2021-30465. */
+static const struct {
+	const char *link; /* in the image */
+	const char *target;
+	const char *dst;   /* where a volume goes; NULL: none */
+	const char *error; /* part of the text; NULL: it starts */
+} links[] = {
+	{ "proc", "/etc", NULL, "mount /proc (fs)" },
+	{ "sys", "/", NULL, "mount /sys (fs)" },
+	{ "dev", "../../../..", NULL, "mount /dev (fs)" },
+	{ "out", "/proc", "/out/sys", "file system of the kernel" },
+	{ "out", "/dev", "/out/pts", "file system of the kernel" },
+	{ "out", "../../../../../../..", "/out/canary", NULL },
+	{ "out", "/nowhere/else", "/out/canary", NULL },
+};
+
+START_TEST(links_of_the_image)
+{
+	struct world w;
+	struct error e = ERROR_INIT;
+	autofree char *path = mem_printf("layers/high/%s", links[_i].link);
+
+	world_make(&w, AS_MAPPED);
+	ck_assert_int_eq(symlinkat(links[_i].target, unit_fd, path), 0);
+	give(path, root_on_disk(&w.spec.map));
+	make_dir("vol", geteuid());
+	if (links[_i].dst) {
+		(void)add_bind(&w.spec, "vol", links[_i].dst);
+	}
+	if (links[_i].error) {
+		world_fails(&w, &e);
+		ck_assert_msg(strstr(e.text, links[_i].error) != NULL, "%s", e.text);
+	} else {
+		world_launch(&w);
+		ck_assert_int_ne(access("/canary", F_OK), 0);
+		ck_assert_int_ne(access("/nowhere", F_OK), 0);
+	}
+	world_end(&w);
+}
+END_TEST
+
+START_TEST(as_many_layers_as_allowed)
+{
+	struct world w;
+	char name[32];
+	char path[64];
+
+	world_make(&w, AS_MAPPED);
+	for (int i = 0; i < LIMIT_LAYERS - 1; i++) {
+		snprintf(name, sizeof(name), "l%d", i);
+		snprintf(path, sizeof(path), "layers/%s", name);
+		make_dir(path, root_on_disk(&w.spec.map));
+		snprintf(path, sizeof(path), "layers/%s/both", name);
+		make_file(path, name, root_on_disk(&w.spec.map));
+		spec_add_lower(&w.spec, 0, name);
+	}
+	ck_assert_uint_eq(w.spec.lowers_n, LIMIT_LAYERS + 1);
+	EXPECT_RUN(&w, "cat /both /below", "l126low\n");
+	spec_add_lower(&w.spec, 0, name);
+	struct error e = ERROR_INIT;
+
+	world_fails(&w, &e);
+	ck_assert_int_eq(e.code, ERRC_LIMIT);
+	world_end(&w);
+}
+END_TEST
+
+START_TEST(more_trees_than_a_packet_holds)
+{
+	struct world w;
+	char dst[32];
+
+	world_make(&w, AS_MAPPED);
+	make_dir("vol", geteuid());
+	ck_assert_int_eq(fchmodat(unit_fd, "vol", 0777, 0), 0);
+	for (int i = 0; i < 20; i++) {
+		snprintf(dst, sizeof(dst), "/v%d", i);
+		(void)add_bind(&w.spec, "vol", dst);
+	}
+	EXPECT_RUN(&w, "echo x > /v0/x; cat /v19/x; ls -d /v* | wc -l", "x\n20\n");
+	world_end(&w);
+}
+END_TEST
+
+/* A mount namespace of the test's own. A descriptor of before belongs to the other one. */
+static void private_mounts(void)
+{
+	ck_assert_int_eq(sys_unshare(CLONE_NEWNS), 0);
+	ck_assert_int_eq(sys_mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	close(unit_fd);
+	unit_fd = open(unit_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_ge(unit_fd, 0);
+}
+
+/* A host with an odd mount table: many lines, a bound namespace, a mount on a deleted directory.
+ * In a mount namespace of the test's own that still propagates, as hosts do. */
+static void odd_mounts(void)
+{
+	autofree char *odd = below("odd");
+	autofree char *ns = below("odd/ns");
+	autofree char *gone = below("odd/gone");
+	char name[32];
+
+	make_dir("odd", 0);
+	private_mounts();
+	ck_assert_int_eq(sys_mount("none", "/", NULL, MS_REC | MS_SHARED, NULL), 0);
+	ck_assert_int_eq(sys_mount("odd", odd, "tmpfs", 0, NULL), 0);
+	for (int i = 0; i < 1500; i++) {
+		snprintf(name, sizeof(name), "odd/%d", i);
+		autofree char *path = below(name);
+
+		make_dir(name, 0);
+		ck_assert_int_eq(sys_mount(path, path, NULL, MS_BIND, NULL), 0);
+	}
+	make_file("odd/ns", "", 0);
+	ck_assert_int_eq(sys_mount("/proc/self/ns/net", ns, NULL, MS_BIND, NULL), 0);
+	make_dir("odd/gone", 0);
+	make_dir("odd/0/x", 0);
+	autofree char *x = below("odd/0/x");
+
+	ck_assert_int_eq(sys_mount(x, gone, NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(rmdir(x), 0);
+}
+
+static size_t mounts_now(void)
+{
+	AUTO(buf) struct buf b = BUF_INIT(4U << 20);
+	size_t n = 0;
+
+	ck_assert_int_eq(file_read_at(AT_FDCWD, "/proc/self/mountinfo", &b), 0);
+	for (size_t i = 0; i < b.n; i++) {
+		n += b.p[i] == '\n';
+	}
+	return n;
+}
+
+START_TEST(odd_mount_tables)
+{
+	struct world w;
+	size_t before = 0;
+
+	odd_mounts();
+	world_make(&w, (enum surrounding)_i);
+	make_dir("vol", geteuid());
+	make_dir("vol/in", geteuid());
+	(void)add_bind(&w.spec, "vol", "/vol");
+	(void)add_bind(&w.spec, "vol", "/vol/in");
+	before = mounts_now();
+	EXPECT_RUN(&w, "grep -c odd /proc/self/mountinfo", "0\n");
+	/* Nothing that the sandbox mounted came back by propagation. */
+	ck_assert_uint_eq(mounts_now(), before);
+	world_end(&w);
+}
+END_TEST
+
+/* A volume with mounts below it: read-only is all of it. */
+START_TEST(read_only_with_submounts)
+{
+	struct world w;
+	autofree char *sub = below("vol/sub");
+
+	private_mounts();
+	make_dir("vol", 0);
+	make_dir("vol/sub", 0);
+	ck_assert_int_eq(sys_mount("sub", sub, "tmpfs", 0, "mode=777"), 0);
+	world_make(&w, (enum surrounding)_i);
+	(void)add_bind(&w.spec, "vol", "/rw");
+	add_bind(&w.spec, "vol", "/ro")->read_only = true;
+	EXPECT_RUN(&w,
+			"echo x > /rw/sub/x && echo written\n"
+			"(echo y > /ro/sub/y) 2>&1 | grep -c Read-only\n"
+			"grep ' /r[ow]/sub ' /proc/self/mountinfo | grep -c nosuid,nodev",
+			"written\n1\n2\n");
+	world_end(&w);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("launch_mounts");
+	TCase *tc = tcase_create("all");
+	const int n = surroundings();
+
+	if (!sandbox_is_possible()) {
+		return 77;
+	}
+	unit_with_dir(tc);
+	tcase_add_loop_test(tc, volumes, 0, n);
+	tcase_add_loop_test(tc, volume_of_everything, 0, n);
+	tcase_add_test(tc, refusal_names_the_volume);
+	tcase_add_loop_test(tc, mount_point_in_a_volume_is_not_made, 0, n);
+	tcase_add_loop_test(tc, links_of_the_image, 0, ARRAY_SIZE(links));
+	tcase_add_test(tc, as_many_layers_as_allowed);
+	tcase_add_test(tc, more_trees_than_a_packet_holds);
+	if (geteuid() == 0) {
+		tcase_add_loop_test(tc, odd_mount_tables, 0, n);
+		tcase_add_loop_test(tc, read_only_with_submounts, 0, n);
+	}
+	tcase_set_timeout(tc, 60);
+	suite_add_tcase(s, tc);
+	return unit_run(s);
+}
