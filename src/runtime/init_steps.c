@@ -22,6 +22,14 @@
 /* Small files, mount points and nothing else; FILE mounts of a sandbox stay writable in it. */
 #define STAGING_OPTIONS "mode=755,size=4m,nr_inodes=4096"
 
+#ifdef __SANITIZE_ADDRESS__
+#	define SANITIZED
+#elif defined(__has_feature)
+#	if __has_feature(address_sanitizer)
+#		define SANITIZED
+#	endif
+#endif
+
 /* Above every number that execd is given. */
 #define FD_ABOVE 16
 
@@ -427,7 +435,7 @@ static int place_descriptors(const struct init_ctx *c, int null_fd)
 /* A sanitizer in execd is told the same as the one in us. */
 static size_t sanitizer_environment(char **env, size_t max)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(OSBX_SANITIZED)
+#ifdef SANITIZED
 	static const char *const names[] = { "ASAN_OPTIONS", "UBSAN_OPTIONS" };
 	size_t n = 0;
 

@@ -260,6 +260,23 @@ START_TEST(something_else_than_execd)
 }
 END_TEST
 
+/* Until the process has executed the program it was given as execd. */
+static void wait_for_exec(pid_t pid)
+{
+	autofree char *path = mem_printf("/proc/%d/cmdline", pid);
+
+	for (int i = 0; i < 2000; i++) {
+		AUTO(buf) struct buf b = BUF_INIT(4096);
+
+		ck_assert_int_eq(file_read_at(AT_FDCWD, path, &b), 0);
+		if (b.p && str_eq(b.p, "osbx-execd")) {
+			return;
+		}
+		(void)usleep(5000);
+	}
+	ck_abort_msg("nothing was executed");
+}
+
 /* Kill -9 of the keeper ends the sandbox, and a pid that was recorded ends with it. */
 START_TEST(dies_with_its_keeper)
 {
@@ -292,6 +309,53 @@ START_TEST(dies_with_its_keeper)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	/* By the signal, or by execd itself, which saw the end of its channel first. */
 	ck_assert(WIFSIGNALED(status) || WIFEXITED(status));
+	close(p.fd);
+	world_end(&w);
+}
+END_TEST
+
+static int tell_pid(void *ctx, pid_t pid, struct error *e)
+{
+	const int *fd = ctx;
+
+	if (write(*fd, &pid, sizeof(pid)) < 0) {
+		return error_sys(e, errno, "tell the pid");
+	}
+	return 0;
+}
+
+/* The same with a program in execd's place that looks at no channel: by the signal alone, which
+ * outlived the change of ids and the execve. */
+START_TEST(dies_by_the_signal_alone)
+{
+	struct world w;
+	struct pollfd p = { .events = POLLIN };
+	int pipe_fds[2];
+	int status = 0;
+	pid_t pid = 0;
+
+	world_make(&w, (enum surrounding)_i);
+	w.spec.execd_fd = memfd_of("/usr/bin/yes");
+	ck_assert_int_eq(fd_pipe(pipe_fds, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	pid_t keeper = fork();
+
+	if (keeper == 0) {
+		const struct launch_ops ops = { .record_pid = tell_pid, .ctx = &pipe_fds[1] };
+		struct error e = ERROR_INIT;
+
+		_exit(launch_start(&w.spec, &ops, &w.l, &e) < 0);
+	}
+	ck_assert_int_eq(read(pipe_fds[0], &pid, sizeof(pid)), sizeof(pid));
+	p.fd = sys_pidfd_open(pid);
+	ck_assert_int_ge(p.fd, 0);
+	wait_for_exec(pid);
+	ck_assert_int_eq(kill(keeper, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(keeper, &status, 0), keeper);
+	ck_assert_int_eq(poll(&p, 1, SANDBOX_WAIT_MS), 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSIGNALED(status));
+	ck_assert_int_eq(WTERMSIG(status), SIGKILL);
 	close(p.fd);
 	world_end(&w);
 }
@@ -344,6 +408,7 @@ int main(void)
 	tcase_add_test(tc, callers_have_their_say);
 	tcase_add_loop_test(tc, something_else_than_execd, 0, ARRAY_SIZE(others));
 	tcase_add_loop_test(tc, dies_with_its_keeper, 0, n);
+	tcase_add_loop_test(tc, dies_by_the_signal_alone, 0, n);
 	tcase_add_loop_test(tc, no_descriptor_stays, 0, n);
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(s, tc);

@@ -240,6 +240,23 @@ START_TEST(odd_mount_tables)
 }
 END_TEST
 
+/* What an outer container does to /proc. */
+START_TEST(hidden_procfs_is_explained)
+{
+	struct world w;
+	struct error e = ERROR_INIT;
+
+	private_mounts();
+	ck_assert_int_eq(sys_mount("hidden", "/proc/fs", "tmpfs", 0, NULL), 0);
+	world_make(&w, (enum surrounding)_i);
+	world_fails(&w, &e);
+	ck_assert_int_eq(e.sysno, EPERM);
+	ck_assert_ptr_nonnull(strstr(e.text, "mount /proc (fs): new proc"));
+	ck_assert_ptr_nonnull(strstr(e.hint, "unmask"));
+	world_end(&w);
+}
+END_TEST
+
 /* A volume with mounts below it: read-only is all of it. */
 START_TEST(read_only_with_submounts)
 {
@@ -281,6 +298,7 @@ int main(void)
 	tcase_add_test(tc, more_trees_than_a_packet_holds);
 	if (geteuid() == 0) {
 		tcase_add_loop_test(tc, odd_mount_tables, 0, n);
+		tcase_add_loop_test(tc, hidden_procfs_is_explained, 0, n);
 		tcase_add_loop_test(tc, read_only_with_submounts, 0, n);
 	}
 	tcase_set_timeout(tc, 60);
