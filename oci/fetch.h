@@ -13,11 +13,15 @@
 #include <osbx/registry.h>
 
 struct fetch;
+struct fetch_setup;
 
 /* Start the helper for domain/repository with its mirrors, TLS rules, proxies (http_proxy,
  * https_proxy, no_proxy, all_proxy of this process) and credentials. NULL on failure. */
 struct fetch *fetch_start(const struct ref *ref, const struct pull_opts *opts,
 		const struct credential *credential, struct error *e) MUST_CHECK NONNULL(1, 2, 4);
+/* The same from a setup that is made by other means. */
+struct fetch *fetch_start_setup(const struct fetch_setup *setup, struct error *e) MUST_CHECK
+		NONNULL(1, 2);
 /* End the helper; transfers are cut off, what was written stays. */
 void fetch_stop(struct fetch *f);
 AUTO_DEFINE_PTR(fetch, struct fetch, fetch_stop);

@@ -22,6 +22,7 @@ static const struct builtin builtins[] = {
 	[SECFILTER_INIT] = BUILTIN(filter_workload),
 	[SECFILTER_INIT_ISOLATION] = BUILTIN(filter_workload_isolation),
 	[SECFILTER_UNPACK] = BUILTIN(filter_unpack),
+	[SECFILTER_FETCH] = BUILTIN(filter_fetch),
 };
 _Static_assert(ARRAY_SIZE(builtins) == SECFILTER_KIND_COUNT, "one program per kind");
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/prctl.h>
@@ -209,6 +210,70 @@ static const struct filter_rule unpack_rules[] = {
 			.action = KILL },
 };
 
+/* Threads only: the resolver of libcurl has one a name. */
+static const struct filter_case fetch_clone_cases[] = {
+	{ { { .arg = 0, .mask = CLONE_THREAD, .value = CLONE_THREAD } }, ALLOW },
+};
+
+/* For reading only. */
+static const struct filter_case fetch_open_cases[] = {
+	{ { NONE_OF(1, O_ACCMODE | O_CREAT | O_TRUNC) }, ALLOW },
+};
+
+static const struct filter_case fetch_openat_cases[] = {
+	{ { NONE_OF(2, O_ACCMODE | O_CREAT | O_TRUNC) }, ALLOW },
+};
+
+/* No AF_UNIX: behind such sockets other daemons act for the user. */
+static const struct filter_case fetch_socket_cases[] = {
+	{ { IS(0, AF_INET) }, ALLOW },
+	{ { IS(0, AF_INET6) }, ALLOW },
+	{ { IS(0, AF_NETLINK), IS(2, NETLINK_ROUTE) }, ALLOW },
+};
+
+static const struct filter_case fetch_ioctl_cases[] = {
+	{ { IS(1, FIONREAD) }, ALLOW },
+	{ { IS(1, FIONBIO) }, ALLOW },
+};
+
+/* The helper speaks to registries: it connects, and reads and writes what it was given. */
+static const struct filter_rule fetch_rules[] = {
+	{ "access close close_range dup dup2 dup3 faccessat faccessat2 fadvise64 fallocate fcntl "
+	  "fdatasync fstat fstatfs fsync ftruncate getcwd getdents64 lseek lstat newfstatat pread64 "
+	  "preadv preadv2 pwrite64 pwritev pwritev2 read readahead readlink readlinkat readv sendfile "
+	  "splice stat statfs statx umask write writev",
+			.action = ALLOW },
+	{ "open", CASES(fetch_open_cases), ERRNO(EACCES) },
+	{ "openat", CASES(fetch_openat_cases), ERRNO(EACCES) },
+	{ "bind connect getpeername getsockname getsockopt recvfrom recvmmsg recvmsg sendmmsg sendmsg "
+	  "sendto setsockopt shutdown",
+			.action = ALLOW },
+	{ "socket", CASES(fetch_socket_cases), ERRNO(EAFNOSUPPORT) },
+	/* Connected to itself alone. */
+	{ "socketpair", CASES(socketpair_cases), ERRNO(EAFNOSUPPORT) },
+	{ "epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd2 pipe2 poll ppoll "
+	  "pselect6 select timerfd_create timerfd_gettime timerfd_settime",
+			.action = ALLOW },
+	{ "brk clock_getres clock_gettime clock_nanosleep exit exit_group futex getcpu getegid geteuid "
+	  "getgid getgroups getpid getppid getrandom getresgid getresuid getrlimit getrusage gettid "
+	  "gettimeofday getuid madvise membarrier memfd_create mincore mremap msync munmap nanosleep "
+	  "prlimit64 restart_syscall rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn "
+	  "rt_sigtimedwait sched_getaffinity sched_yield set_robust_list sigaltstack sysinfo tgkill "
+	  "time times uname",
+			.action = ALLOW },
+	{ "clone", CASES(fetch_clone_cases), ERRNO(EPERM) },
+	{ "mmap mprotect pkey_mprotect", CASES(no_exec_cases), ALLOW },
+	{ "prctl", CASES(unpack_prctl_cases), ERRNO(EPERM) },
+	{ "ioctl", CASES(fetch_ioctl_cases), ERRNO(ENOTTY) },
+	{ "fork vfork", .action = ERRNO(EPERM) },
+	/* No honest path leads here. */
+	{ "accept accept4 add_key bpf chroot execve execveat finit_module init_module io_uring_setup "
+	  "kexec_load keyctl listen mount open_by_handle_at perf_event_open personality pidfd_getfd "
+	  "pivot_root process_vm_readv process_vm_writev ptrace request_key setns setresuid setuid "
+	  "umount2 unshare userfaultfd",
+			.action = KILL },
+};
+
 #define RULES(r) .rules = (r), .rules_n = sizeof(r) / sizeof((r)[0])
 #define OVER(r)  .over = (r), .over_n = sizeof(r) / sizeof((r)[0])
 
@@ -219,5 +284,6 @@ const struct filter_profile filter_profiles[] = {
 	{ "workload_isolation", OVER(isolation_rules), RULES(workload_rules),
 			.action = ERRNO(ENOSYS) },
 	{ "unpack", RULES(unpack_rules), .action = ERRNO(ENOSYS) },
+	{ "fetch", RULES(fetch_rules), .action = ERRNO(ENOSYS) },
 };
 const size_t filter_profiles_n = sizeof(filter_profiles) / sizeof(filter_profiles[0]);

@@ -10,6 +10,7 @@
 #ifndef OSBX_REGISTRY_H
 #define OSBX_REGISTRY_H
 
+#include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -103,5 +104,8 @@ int registry_login(const char *domain, const struct credential *c, const struct 
 
 /* Main of the hidden subcommand "fetch". Exit status. */
 int fetch_main(int argc, char **argv);
+/* The syscall filter of that process (SECFILTER_FETCH), set by whoever knows it before fetch_main,
+ * which refuses to work without. Borrowed for the life of the process. */
+void fetch_set_filter(const struct sock_filter *insns, size_t n) NONNULL(1);
 
 #endif

@@ -30,6 +30,7 @@ enum secfilter_kind {
 				       * workload has a profile of its own or is unconfined. */
 	SECFILTER_INIT_ISOLATION,     /* the same for WORKLOAD_ISOLATION */
 	SECFILTER_UNPACK,             /* osbx unpack, once its libraries are loaded */
+	SECFILTER_FETCH,              /* osbx fetch, the same */
 	SECFILTER_KIND_COUNT,
 };
 

@@ -22,6 +22,7 @@ extern const struct args_command cmd_save;    /* cmd_save.c */
 extern const struct args_command cmd_gc;      /* cmd_gc.c */
 extern const struct args_command cmd_version; /* cmd_version.c */
 extern const struct args_command cmd_unpack;  /* cmd_hidden.c */
+extern const struct args_command cmd_fetch;   /* cmd_hidden.c */
 
 /* All of them, in the order of the help (main.c). */
 extern const struct args_command *const cli_commands[];

@@ -23,6 +23,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_gc,
 	&cmd_version,
 	&cmd_unpack,
+	&cmd_fetch,
 };
 const size_t cli_commands_n = ARRAY_SIZE(cli_commands);
 
