@@ -320,7 +320,8 @@ static int images_convert(struct layout *l, int archive_fd, int blobs_fd, struct
 /* The new layout stands beside the members: newer archives have a blobs/ of their own. */
 static int layout_make(const struct layout *l, int *out_layout_fd, int *out_blobs_fd)
 {
-	static const char *const dirs[] = { "layout", "layout/blobs", "layout/" STORE_BLOBS };
+	static const char blobs_path[] = "layout/" STORE_BLOBS;
+	static const char *const dirs[] = { "layout", "layout/blobs", blobs_path };
 	autoclose int layout = -1;
 	autoclose int blobs = -1;
 

@@ -18,30 +18,15 @@ static uint64_t unpack_max_of(const struct image_opts *opts)
 	return opts->unpack_max ? opts->unpack_max : LIMIT_UNPACK_BYTES;
 }
 
-/* The manifest among candidates, and the image it describes. */
-static int candidates_resolve(struct store *st, const struct blob_source *src,
-		const struct descriptors *candidates, const struct image_opts *opts,
-		struct found *f, struct resolved *r, struct error *e)
-{
-	struct platform_wish wish = { .variant = "" };
-
-	if (platform_parse(opts->platform, &wish, e) < 0 ||
-			manifest_find(st, src, candidates, &wish, f, e) < 0) {
-		return -1;
-	}
-	return image_resolve(st, src, &f->manifest, &wish, r, e);
-}
-
 /* What `run` needs of an image; its blobs are looked at only if something is missing. */
 static struct image *image_ready(struct store *st, const struct blob_source *src,
 		const struct descriptors *candidates, const struct image_opts *opts,
 		struct error *e)
 {
 	static const struct strv no_names = STRV_INIT;
-	AUTO(found) struct found f = FOUND_INIT;
 	AUTO(resolved) struct resolved r = RESOLVED_INIT;
 
-	if (candidates_resolve(st, src, candidates, opts, &f, &r, e) < 0) {
+	if (image_find(st, src, candidates, opts, &r, e) < 0) {
 		return NULL;
 	}
 	if (r.img->layers_n == 0) {
@@ -49,7 +34,7 @@ static struct image *image_ready(struct store *st, const struct blob_source *src
 		return NULL;
 	}
 	if ((!r.is_registered || !image_is_unpacked(st, r.img, opts->map->mode)) &&
-			image_import(st, src, &f, &r, opts, &no_names, e) < 0) {
+			image_import(st, src, &r, opts, &no_names, e) < 0) {
 		return NULL;
 	}
 	return TAKE_PTR(r.img);
@@ -175,56 +160,74 @@ static int name_asked(const char *text, struct strv *out_names, struct error *e)
 	return strv_add(out_names, full) < 0 ? error_set(e, ERRC_LIMIT, "too many names") : 0;
 }
 
-/* Names that the image is stored under. */
-static int names_choose(const struct layout_image *img, const struct ref *ref,
-		const struct image_opts *opts, struct strv *out_names, struct error *e)
-{
-	autofree char *full = ref_full_name(ref);
-	int r = 0;
+/* One call of image_load. */
+struct loading {
+	struct store *st;
+	const struct ref *ref;
+	const struct image_opts *opts;
+	struct layout layout;
+	struct strv names; /* added so far */
+};
 
-	if (opts->name) {
-		return name_asked(opts->name, out_names, e);
-	}
-	r = full ? strv_add(out_names, full) : strv_add_all(out_names, img->names.v);
-	return r < 0 ? error_set(e, ERRC_LIMIT, "too many names") : 0;
+static void loading_done(struct loading *ld)
+{
+	layout_done(&ld->layout);
+	strv_done(&ld->names);
+}
+AUTO_DEFINE(loading, struct loading, loading_done);
+
+static int too_many_names(struct error *e)
+{
+	return error_set(e, ERRC_LIMIT, "too many names");
 }
 
-static int load_one(struct store *st, const struct layout *l, size_t i, const struct ref *ref,
-		const struct image_opts *opts, struct strv *out_names, struct error *e)
+/* Names that the image is stored under. */
+static int names_choose(const struct loading *ld, const struct layout_image *img,
+		struct strv *out_names, struct error *e)
 {
-	AUTO(found) struct found f = FOUND_INIT;
+	autofree char *full = ref_full_name(ld->ref);
+	int r = 0;
+
+	if (ld->opts->name) {
+		return name_asked(ld->opts->name, out_names, e);
+	}
+	r = full ? strv_add(out_names, full) : strv_add_all(out_names, img->names.v);
+	return r < 0 ? too_many_names(e) : 0;
+}
+
+static int load_one(struct loading *ld, const struct layout_image *img, struct error *e)
+{
 	AUTO(resolved) struct resolved r = RESOLVED_INIT;
 	AUTO(strv) struct strv names = STRV_INIT;
-	const struct blob_source src = source_of(l);
+	const struct blob_source src = source_of(&ld->layout);
 	int added = 0;
 
-	if (names_choose(&l->images[i], ref, opts, &names, e) < 0 ||
-			candidates_resolve(st, &src, &l->images[i].candidates, opts, &f, &r, e) <
-					0 ||
-			image_import(st, &src, &f, &r, opts, &names, e) < 0) {
+	if (names_choose(ld, img, &names, e) < 0 ||
+			image_find(ld->st, &src, &img->candidates, ld->opts, &r, e) < 0 ||
+			image_import(ld->st, &src, &r, ld->opts, &names, e) < 0) {
 		return -1;
 	}
-	added = names.n > 0 ? strv_add_all(out_names, names.v)
-			    : strv_add(out_names, r.img->manifest.text);
-	return added < 0 ? error_set(e, ERRC_LIMIT, "too many names") : 0;
+	added = names.n > 0 ? strv_add_all(&ld->names, names.v)
+			    : strv_add(&ld->names, r.img->manifest.text);
+	return added < 0 ? too_many_names(e) : 0;
 }
 
 /* All images of a layout. What cannot be an image for this machine (signatures, other platforms)
  * is passed over as long as something is left. */
-static int load_all(struct store *st, const struct layout *l, const struct ref *ref,
-		const struct image_opts *opts, struct strv *out_names, struct error *e)
+static int load_all(struct loading *ld, struct error *e)
 {
+	const struct layout *l = &ld->layout;
 	struct error first = ERROR_INIT;
 	size_t loaded = 0;
 
-	if (opts->name && l->images_n != 1) {
+	if (ld->opts->name && l->images_n != 1) {
 		return error_set(e, ERRC_INVALID, "one name cannot stand for %zu images",
 				l->images_n);
 	}
 	for (size_t i = 0; i < l->images_n; i++) {
 		struct error mine = ERROR_INIT;
 
-		if (load_one(st, l, i, ref, opts, out_names, &mine) == 0) {
+		if (load_one(ld, &l->images[i], &mine) == 0) {
 			loaded++;
 			continue;
 		}
@@ -242,30 +245,34 @@ static int load_all(struct store *st, const struct layout *l, const struct ref *
 	return loaded > 0 ? 0 : error_set(e, ERRC_NOT_FOUND, "it holds no image");
 }
 
-static int load_named(struct store *st, const struct ref *ref, const struct image_opts *opts,
-		struct strv *out_names, struct error *e)
+static int load_ref(struct loading *ld, struct error *e)
 {
-	AUTO(layout) struct layout l = LAYOUT_INIT;
 	size_t i = 0;
 	int r = 0;
 
-	if (layout_open(st, ref, unpack_max_of(opts), &l, e) < 0) {
+	if (layout_open(ld->st, ld->ref, unpack_max_of(ld->opts), &ld->layout, e) < 0) {
 		return -1;
 	}
-	if (!ref->tag) {
-		r = load_all(st, &l, ref, opts, out_names, e);
-	} else if (layout_pick(&l, ref, &i, e) < 0) {
+	if (!ld->ref->tag) {
+		r = load_all(ld, e);
+	} else if (layout_pick(&ld->layout, ld->ref, &i, e) < 0) {
 		return -1;
 	} else {
-		r = load_one(st, &l, i, ref, opts, out_names, e);
+		r = load_one(ld, &ld->layout.images[i], e);
 	}
-	return r < 0 ? error_wrap(e, "%s", l.label) : 0;
+	return r < 0 ? error_wrap(e, "%s", ld->layout.label) : 0;
 }
 
 int image_load(struct store *st, const struct ref *ref, const struct image_opts *opts,
 		struct strv *out_names, struct error *e)
 {
-	AUTO(strv) struct strv names = STRV_INIT;
+	AUTO(loading)
+	struct loading ld = {
+		.st = st,
+		.ref = ref,
+		.opts = opts,
+		.layout = LAYOUT_INIT,
+	};
 
 	if (ref->transport != REF_OCI && ref->transport != REF_OCI_ARCHIVE &&
 			ref->transport != REF_DOCKER_ARCHIVE) {
@@ -273,11 +280,8 @@ int image_load(struct store *st, const struct ref *ref, const struct image_opts 
 				"only oci:, oci-archive: and docker-archive: are loaded");
 		return error_hint(e, "dir:ROOTFS and @host run as they are");
 	}
-	if (load_named(st, ref, opts, &names, e) < 0) {
+	if (load_ref(&ld, e) < 0) {
 		return -1;
 	}
-	if (strv_add_all(out_names, names.v) < 0) {
-		return error_set(e, ERRC_LIMIT, "too many names");
-	}
-	return 0;
+	return strv_add_all(out_names, ld.names.v) < 0 ? too_many_names(e) : 0;
 }

@@ -34,7 +34,8 @@ static int entry_resolve(
 	const char *architecture = d->platform.architecture;
 
 	if (media_find(d->media_type, NULL) != MEDIA_MANIFEST) {
-		return error_set(e, ERRC_UNSUPPORTED, "entry of type %s", d->media_type);
+		error_set(e, ERRC_UNSUPPORTED, "entry of type %s", d->media_type);
+		return -1;
 	}
 	if (architecture && strlen(architecture) <= PLATFORM_WORD_MAX) {
 		memcpy(any.architecture, architecture, strlen(architecture) + 1);

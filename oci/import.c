@@ -29,7 +29,6 @@
 struct import {
 	struct store *st;
 	const struct blob_source *src;
-	const struct found *found;
 	const struct resolved *r;
 	const struct image_opts *opts;
 	struct staging staging;      /* made when first needed */
@@ -92,18 +91,15 @@ struct documents {
 
 static struct documents documents_of(const struct import *imp)
 {
-	bool has_index = imp->found->index.media_type;
+	const struct resolved *r = imp->r;
+	const struct found *f = &r->found;
+	struct documents docs;
 
-	return (struct documents){ .v = {
-						   { &imp->found->manifest.digest,
-								   &imp->r->manifest,
-								   imp->r->manifest_stored },
-						   { &imp->r->config_d.digest, &imp->r->config,
-								   imp->r->config_stored },
-						   { &imp->found->index.digest,
-								   &imp->found->index_text,
-								   !has_index || imp->found->index_stored },
-				   } };
+	docs.v[0] = (struct document){ &f->manifest.digest, &r->manifest, r->manifest_stored };
+	docs.v[1] = (struct document){ &r->config_d.digest, &r->config, r->config_stored };
+	docs.v[2] = (struct document){ &f->index.digest, &f->index_text,
+		!f->index.media_type || f->index_stored };
+	return docs;
 }
 
 static int documents_stage(struct import *imp, struct error *e)
@@ -203,8 +199,9 @@ static int layers_plan(struct import *imp, struct error *e)
 	int layers_fd = store_layers_fd(imp->st, imp->opts->map->mode);
 
 	if (layers_fd < 0) {
-		return error_sys(e, -layers_fd, "open %s/%s/%s", store_root(imp->st), STORE_LAYERS,
+		error_sys(e, -layers_fd, "open %s/%s/%s", store_root(imp->st), STORE_LAYERS,
 				idmap_mode_name(imp->opts->map->mode));
+		return -1;
 	}
 	imp->layers = mem_array(img->layers_n, sizeof(*imp->layers));
 	imp->moves = mem_array(img->layers_n, sizeof(*imp->moves));
@@ -311,20 +308,20 @@ static int image_register(struct import *imp, const struct strv *names, struct e
 {
 	const struct image *img = imp->r->img;
 	autofree struct digest *chains = mem_array(img->layers_n, sizeof(*chains));
-	AUTO(descriptor) struct descriptor added = { .size = imp->found->manifest.size };
+	AUTO(descriptor) struct descriptor added = { .size = imp->r->found.manifest.size };
 	struct registration reg = { .names = names };
 	int r = 0;
 
 	if (names->n == 0 && imp->r->is_registered) {
 		return 0;
 	}
-	added.media_type = mem_strdup(imp->found->manifest.media_type);
+	added.media_type = mem_strdup(imp->r->found.manifest.media_type);
 	added.digest = img->manifest;
 	added.platform.os = mem_strdup(img->config.os ? img->config.os : "linux");
 	added.platform.architecture = mem_strdup(img->config.architecture);
 	added.platform.variant = mem_strdup(img->config.variant);
-	if (imp->found->index.media_type) {
-		added.annotations.index = mem_strdup(imp->found->index.digest.text);
+	if (imp->r->found.index.media_type) {
+		added.annotations.index = mem_strdup(imp->r->found.index.digest.text);
 	}
 	reg.d = added; /* borrowed for the edit */
 	if (store_index_edit(imp->st, names_add, &reg, e) < 0) {
@@ -340,15 +337,13 @@ static int image_register(struct import *imp, const struct strv *names, struct e
 	return 0;
 }
 
-int image_import(struct store *st, const struct blob_source *src, const struct found *found,
-		struct resolved *r, const struct image_opts *opts, const struct strv *names,
-		struct error *e)
+int image_import(struct store *st, const struct blob_source *src, const struct resolved *r,
+		const struct image_opts *opts, const struct strv *names, struct error *e)
 {
 	AUTO(import)
 	struct import imp = {
 		.st = st,
 		.src = src,
-		.found = found,
 		.r = r,
 		.opts = opts,
 		.staging = STAGING_INIT,

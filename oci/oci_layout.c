@@ -5,7 +5,6 @@
  * Entries of one ref.name with different platforms are one image; so are entries without a name,
  * as some tools write the builds of one image straight into index.json.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -79,14 +78,10 @@ static int name_take(struct layout_image *img, const char *text)
 	return strv_add(&img->names, full);
 }
 
-/* The last component of path as a repository name: lower case, one '-' for what is not allowed,
- * without the suffixes of archives. "" if nothing is left. */
-static void base_of(const char *path, char *out, size_t out_size)
+/* Length of an archive's name without the suffixes that say so. */
+static size_t stem_len(const char *base)
 {
-	autofree char *whole = path_normalise(path);
-	const char *base = path_last(whole);
 	size_t n = strlen(base);
-	size_t used = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(archive_suffixes); i++) {
 		size_t suffix = strlen(archive_suffixes[i]);
@@ -95,13 +90,35 @@ static void base_of(const char *path, char *out, size_t out_size)
 			n -= suffix;
 		}
 	}
-	for (size_t i = 0; i < n && used + 1 < out_size; i++) {
-		unsigned char c = (unsigned char)base[i];
+	return n;
+}
 
-		if (c < 0x80 && isalnum(c)) {
-			out[used++] = (char)tolower(c);
-		} else if (used > 0 && out[used - 1] != '-') {
-			out[used++] = '-';
+/* What stands for a byte in the name of a repository. */
+static char repository_char(char c)
+{
+	if (c >= 'A' && c <= 'Z') {
+		return (char)(c - 'A' + 'a');
+	}
+	if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+		return c;
+	}
+	return '-';
+}
+
+/* The last component of path as a repository name: lower case, one '-' for what is not allowed,
+ * without the suffixes of archives. "" if nothing is left. */
+static void base_of(const char *path, char *out, size_t out_size)
+{
+	autofree char *whole = path_normalise(path);
+	const char *base = path_last(whole);
+	size_t n = stem_len(base);
+	size_t used = 0;
+
+	for (size_t i = 0; i < n && used + 1 < out_size; i++) {
+		char c = repository_char(base[i]);
+
+		if (c != '-' || (used > 0 && out[used - 1] != '-')) {
+			out[used++] = c;
 		}
 	}
 	while (used > 0 && out[used - 1] == '-') {

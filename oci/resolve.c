@@ -22,6 +22,7 @@ void resolved_done(struct resolved *r)
 	if (!r) {
 		return;
 	}
+	found_done(&r->found);
 	image_free(r->img);
 	buf_done(&r->manifest);
 	buf_done(&r->config);
@@ -137,6 +138,23 @@ int image_resolve(struct store *st, const struct blob_source *src, const struct 
 	}
 	*out_r = r;
 	r = (struct resolved)RESOLVED_INIT;
+	return 0;
+}
+
+int image_find(struct store *st, const struct blob_source *src,
+		const struct descriptors *candidates, const struct image_opts *opts,
+		struct resolved *out_r, struct error *e)
+{
+	AUTO(found) struct found f = FOUND_INIT;
+	struct platform_wish wish = { .variant = "" };
+
+	if (platform_parse(opts->platform, &wish, e) < 0 ||
+			manifest_find(st, src, candidates, &wish, &f, e) < 0 ||
+			image_resolve(st, src, &f.manifest, &wish, out_r, e) < 0) {
+		return -1;
+	}
+	out_r->found = f;
+	f = (struct found)FOUND_INIT;
 	return 0;
 }
 

@@ -17,29 +17,38 @@
 #define STAGING_LOCK         "lock"
 #define STAGING_RANDOM_BYTES 8U
 
-int staging_open(int parent_fd, const char *prefix, struct staging *out_staging)
+static int staging_make(const char *prefix, struct staging *s)
 {
-	AUTO(staging) struct staging s = STAGING_INIT;
 	char random[2 * STAGING_RANDOM_BYTES + 1];
 	int n = 0;
 
 	id_random_hex(random, STAGING_RANDOM_BYTES);
-	n = snprintf(s.name, sizeof(s.name), "%s%s", prefix, random);
-	assert(n > 0 && (size_t)n < sizeof(s.name));
-	if (mkdirat(parent_fd, s.name, 0700) < 0) {
+	n = snprintf(s->name, sizeof(s->name), "%s%s", prefix, random);
+	assert(n > 0 && (size_t)n < sizeof(s->name));
+	if (mkdirat(s->parent_fd, s->name, 0700) < 0) {
+		s->parent_fd = -1; /* nothing of ours is there */
 		return -errno;
 	}
-	s.parent_fd = parent_fd;
-	s.dir_fd = fd_open_at(parent_fd, s.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (s.dir_fd < 0) {
-		return s.dir_fd;
+	s->dir_fd = fd_open_at(s->parent_fd, s->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (s->dir_fd < 0) {
+		return s->dir_fd;
 	}
-	s.lock_fd = lock_open_at(s.dir_fd, STAGING_LOCK, LOCK_MODE_EXCLUSIVE);
-	if (s.lock_fd < 0) {
-		return s.lock_fd;
+	s->lock_fd = lock_open_at(s->dir_fd, STAGING_LOCK, LOCK_MODE_EXCLUSIVE);
+	return s->lock_fd < 0 ? s->lock_fd : 0;
+}
+
+int staging_open(int parent_fd, const char *prefix, struct staging *out_staging)
+{
+	struct staging s = STAGING_INIT;
+	int r = 0;
+
+	s.parent_fd = parent_fd;
+	r = staging_make(prefix, &s);
+	if (r < 0) {
+		staging_done(&s);
+		return r;
 	}
 	*out_staging = s;
-	s = (struct staging)STAGING_INIT;
 	return 0;
 }
 
@@ -53,7 +62,7 @@ void staging_done(struct staging *s)
 	}
 	fd_close(&s->dir_fd);
 	fd_close(&s->lock_fd);
-	*s = (struct staging)STAGING_INIT;
+	s->parent_fd = -1;
 }
 
 bool staging_is_dead(int parent_fd, const char *name)
