@@ -191,6 +191,7 @@ static int take_link(struct layer *l, const char *name, struct layer_todo *todo,
 {
 	char target[LIMIT_PATH_BYTES];
 	ssize_t n = readlinkat(layer_here(l), name, target, sizeof(target) - 1);
+	const char *rest = todo->at ? todo->at : "";
 	char *joined = NULL;
 
 	if (n < 0) {
@@ -200,13 +201,13 @@ static int take_link(struct layer *l, const char *name, struct layer_todo *todo,
 		return error_sys(e, ELOOP, "follow links");
 	}
 	target[n] = '\0';
-	joined = mem_printf("%s/%s", target, todo->at ? todo->at : "");
+	if ((size_t)n + strlen(rest) > (size_t)2 * LIMIT_PATH_BYTES) {
+		return error_sys(e, ENAMETOOLONG, "follow links");
+	}
+	joined = mem_printf("%s/%s", target, rest);
 	free(todo->text);
 	todo->text = joined;
 	todo->at = joined;
-	if (strlen(joined) > (size_t)2 * LIMIT_PATH_BYTES) {
-		return error_sys(e, ENAMETOOLONG, "follow links");
-	}
 	if (target[0] == '/') {
 		pop_to(&l->walk, 0);
 	}
