@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../../../src/runtime/mount_internal.h"
 #include "world.h"
 
 START_TEST(volumes)
@@ -152,6 +153,74 @@ START_TEST(as_many_layers_as_allowed)
 }
 END_TEST
 
+/* In a user namespace of its own: 0, or the line of what went wrong. */
+static int old_overlay(const struct idmap *map)
+{
+	struct error e = ERROR_INIT;
+	struct overlay o = { .lowers_n = 2 };
+	const char *const paths[] = { "layers/low", "layers/high", "sandbox/upper",
+		"sandbox/work" };
+	int fds[4];
+	int root = -1;
+
+	if (sys_unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || idmap_write(map, getpid(), &e) < 0) {
+		return __LINE__;
+	}
+	autofree char *stage = below("stage");
+
+	if (sys_mount("stage", stage, "tmpfs", 0, NULL) < 0) {
+		return __LINE__;
+	}
+	/* Descriptors of before belong to the other mount namespace. */
+	autoclose int base = fd_open(unit_path, O_PATH | O_DIRECTORY, 0);
+	autoclose int staging = fd_open(stage, O_PATH | O_DIRECTORY, 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		fds[i] = fd_open_at(base, paths[i], O_PATH | O_DIRECTORY, 0);
+	}
+	o.lower_fds = fds;
+	o.upper_fd = fds[2];
+	o.work_fd = fds[3];
+	if (overlay_mount_old(&o, staging, &root, &e) < 0) {
+		return __LINE__;
+	}
+	AUTO(buf) struct buf b = BUF_INIT(64);
+
+	if (file_read_at(root, "both", &b) < 0 || !str_eq(b.p, "high\n") ||
+			file_write_at(root, "new", span_of("x"), false) < 0) {
+		return __LINE__;
+	}
+	return faccessat(base, "sandbox/upper/new", F_OK, 0) < 0 ? __LINE__ : 0;
+}
+
+START_TEST(overlay_by_mount)
+{
+	struct world w;
+	int status = 0;
+	struct idmap map = {
+		.mode = IDMAP_SINGLE,
+		.uids_n = 1,
+		.gids_n = 1,
+		.uids = { { .outside = geteuid(), .count = 1 } },
+		.gids = { { .outside = getegid(), .count = 1 } },
+	};
+
+	make_dir("stage", geteuid());
+	world_make(&w, AS_MAPPED);
+	if (w.spec.map.mode == IDMAP_SHARED) {
+		return; /* another id owns the directories */
+	}
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		_exit(old_overlay(&map) % 256);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+	world_end(&w);
+}
+END_TEST
+
 START_TEST(more_trees_than_a_packet_holds)
 {
 	struct world w;
@@ -295,6 +364,7 @@ int main(void)
 	tcase_add_loop_test(tc, mount_point_in_a_volume_is_not_made, 0, n);
 	tcase_add_loop_test(tc, links_of_the_image, 0, ARRAY_SIZE(links));
 	tcase_add_test(tc, as_many_layers_as_allowed);
+	tcase_add_test(tc, overlay_by_mount);
 	tcase_add_test(tc, more_trees_than_a_packet_holds);
 	if (geteuid() == 0) {
 		tcase_add_loop_test(tc, odd_mount_tables, 0, n);
