@@ -36,7 +36,8 @@ int cgroup_start(const struct id *id, struct cgroup *out_cg, struct error *e) MU
 int cgroup_freeze(const struct cgroup *cg, bool on) NONNULL(1) MUST_CHECK;
 /* cgroup.kill (Linux 5.14; else every pid of cgroup.procs by pidfd). 0 or -errno. */
 int cgroup_kill(const struct cgroup *cg) NONNULL(1) MUST_CHECK;
-/* Remove the directory, with leaves; nothing lives in it any more. Closes the descriptors. */
+/* Remove the directory, with leaves; what still lives in it is killed. BASE/osbx goes with the last
+ * one. Closes the descriptors. */
 void cgroup_stop(struct cgroup *cg);
 AUTO_DEFINE(cgroup, struct cgroup, cgroup_stop);
 /* Remove the cgroup of a sandbox that is gone: kill, then remove. Missing is success. */
