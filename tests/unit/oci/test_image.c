@@ -145,6 +145,7 @@ START_TEST(another_mode_unpacks_anew)
 	map.mode = IDMAP_SHARED;
 	ck_assert_int_eq(file_remove_tree_at(layout_fd, "blobs"), 0);
 	second = open_ok("1");
+	ck_assert_str_eq(first->layers[1].chain.text, second->layers[1].chain.text);
 	ck_assert_uint_eq(mock_unpack.made, 4);
 	ck_assert_uint_eq(mock_unpack.copied, 2);
 	is_stored(&m);
@@ -175,6 +176,8 @@ START_TEST(lost_blob_is_brought_by_load)
 	ck_assert_int_eq(unlinkat(store_root_fd(store), path, 0), 0);
 	load_ok(":1", &names);
 	is_stored(&m);
+	ck_assert_str_eq(names.v[0], "localhost/lay:1");
+	ck_assert_str_eq(first->manifest.text, m.manifest.text);
 	ck_assert_uint_eq(mock_unpack.read, 3);
 	ck_assert_uint_eq(mock_unpack.made, 2);
 }
