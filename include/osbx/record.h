@@ -55,6 +55,10 @@ AUTO_DEFINE(record, struct record, record_done);
 /* Take an id range of root and set the map to it. ERRC_LIMIT when all are taken. */
 int record_take_ids(const struct dirs *dirs, struct record *r, struct idmap *map,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+/* Where ids are shared and nothing is id-mapped, root of the sandbox must own upper and work: the
+ * overlay is mounted and written by it. */
+int record_give(const struct record *r, const struct idmap *map, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
 /* The overlay's root directory gets mode and owner of upper: those of the directory below it
  * (lower_fd), but always enterable. */
 int record_set_root(const struct record *r, int lower_fd, struct error *e) MUST_CHECK NONNULL(1, 3);

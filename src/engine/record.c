@@ -277,6 +277,21 @@ int record_take_ids(const struct dirs *dirs, struct record *r, struct idmap *map
 	return error_hint(e, "osbx gc frees those of sandboxes that are gone");
 }
 
+int record_give(const struct record *r, const struct idmap *map, struct error *e)
+{
+	uid_t uid = idmap_outside(map->uids, map->uids_n, 0);
+	gid_t gid = idmap_outside(map->gids, map->gids_n, 0);
+
+	if (map->mode != IDMAP_SHARED) {
+		return 0;
+	}
+	if (fchownat(r->dir_fd, "upper", uid, gid, 0) < 0 ||
+			fchownat(r->dir_fd, "work", uid, gid, 0) < 0) {
+		return error_sys(e, errno, "owner of the sandbox's directories");
+	}
+	return 0;
+}
+
 int record_set_root(const struct record *r, int lower_fd, struct error *e)
 {
 	struct stat st;

@@ -72,7 +72,8 @@ static int phase_record(struct sandbox *s, struct error *e)
 		return -1;
 	}
 	state_init(&s->state, &s->record.id, s->req->name, s->req->image);
-	return s->map.mode == IDMAP_MAPPED ? record_take_ids(&s->dirs, &s->record, &s->map, e) : 0;
+	return s->map.mode == IDMAP_MAPPED ? record_take_ids(&s->dirs, &s->record, &s->map, e)
+					   : record_give(&s->record, &s->map, e);
 }
 
 /* The overlay's root looks like the one of its uppermost lower directory. */
@@ -285,6 +286,9 @@ int sandbox_run(const struct sandbox_request *req, const struct sandbox_opts *op
 
 	spec_init(&s.spec);
 	for (size_t i = 0; i < ARRAY_SIZE(phases) && r == 0; i++) {
+		if (opts->on_phase) {
+			opts->on_phase(opts->ctx, phases[i].name);
+		}
 		r = phases[i].run(&s, e);
 	}
 	int cleaned = sandbox_clean(&s, r < 0 ? e : NULL, &second);
