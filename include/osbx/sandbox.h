@@ -25,6 +25,8 @@ struct sandbox_opts {
 	const struct image_progress *progress; /* or NULL */
 	/* The image is there and unpacked; NULL allowed. */
 	void (*on_image)(void *ctx);
+	/* A phase begins; NULL allowed. The name is constant. */
+	void (*on_phase)(void *ctx, const char *name);
 	void *ctx;
 };
 
