@@ -29,6 +29,8 @@ struct dirs {
 
 /* Find, make and open both. The error names the directory and the variable that moves it. */
 int dirs_open(struct dirs *out_dirs, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* Only find where they are: the paths; nothing is made, opened or checked. */
+int dirs_find(struct dirs *out_dirs, struct error *e) MUST_CHECK NONNULL(1, 2);
 void dirs_done(struct dirs *d);
 AUTO_DEFINE(dirs, struct dirs, dirs_done);
 

@@ -186,6 +186,20 @@ int dirs_open(struct dirs *out_dirs, struct error *e)
 	return 0;
 }
 
+int dirs_find(struct dirs *out_dirs, struct error *e)
+{
+	bool is_system = geteuid() == 0 && idmap_is_initial_userns();
+	AUTO(dirs) struct dirs d = DIRS_INIT;
+
+	if (place_find(&root_place, is_system, &d.root, e) < 0 ||
+			place_find(&runtime_place, is_system, &d.runtime, e) < 0) {
+		return -1;
+	}
+	*out_dirs = d;
+	d = (struct dirs)DIRS_INIT;
+	return 0;
+}
+
 void dirs_done(struct dirs *d)
 {
 	if (!d) {
