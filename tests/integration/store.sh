@@ -58,7 +58,7 @@ is "$(layers)" 1 "of one unpacked layer"
 gzip -k "$tmp/docker.tar"
 osbx load -q "docker-archive:$tmp/docker.tar.gz"
 is "$status/$out" "0/name:1" "a compressed archive"
-mkdir "$tmp/inner" && tar -C "$tmp/inner" -xf "$tmp/docker.tar"
+mkdir "$tmp/inner" && tar -C "$tmp/inner" -xf "$tmp/docker.tar" && chmod -R u+w "$tmp/inner"
 python3 - "$tmp/inner" <<'EOF'
 import gzip, json, os, sys
 os.chdir(sys.argv[1])
