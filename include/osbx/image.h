@@ -96,24 +96,30 @@ struct image_opts {
 
 /* The image of ref, ready to run: from the store (names, digests), loaded first when a transport
  * names it and it is not there yet, its layers unpacked in the store's mode. @host and dir: need
- * no store. The caller holds store_hold shared until the image is recorded elsewhere. Owned by
- * the caller; NULL: ERRC_NOT_FOUND (hint: how to load), ERRC_INVALID (document), ERRC_LIMIT
- * (budget), ERRC_UNSUPPORTED (schema 1, platform). */
+ * no store. An image that a transport brings gets an entry without a name, unless it has one. The
+ * caller holds store_hold shared until the image is recorded elsewhere. Owned by the caller; NULL:
+ * ERRC_NOT_FOUND (hint: how to load), ERRC_INVALID (document), ERRC_LIMIT (budget),
+ * ERRC_UNSUPPORTED (schema 1, platform). */
 struct image *image_open(struct store *st, const struct ref *ref, const struct image_opts *opts,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 /* Load every image that ref names (an archive may hold several) into the store, unpack, and add
- * the names. out_names receives the full names or digests that were added. */
+ * the names: full ones as they are, a tag alone as localhost/BASENAME:TAG, none at all stays an
+ * entry without a name. A name moves from the image that had it. The caller holds store_hold
+ * shared. out_names receives the full names or digests that were added. */
 int image_load(struct store *st, const struct ref *ref, const struct image_opts *opts,
 		struct strv *out_names, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
-/* Name an image once more. ERRC_NOT_FOUND. */
+/* Name an image once more; a name moves from the image that had it. The caller holds store_hold
+ * shared. ERRC_NOT_FOUND, ERRC_INVALID. */
 int image_tag(struct store *st, const struct ref *from, const struct ref *to,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
-/* Remove a name; content goes with the last one (through store_gc with keep). By digest: all
- * names; ERRC_CONFLICT with more than one name unless force. ERRC_NOT_FOUND. Content that keep
- * names stays until the next gc. */
+/* Remove a name. By digest, or at least 12 leading digits of it: all names of the image;
+ * ERRC_CONFLICT with more than one unless force. ERRC_NOT_FOUND. Content stays until store_gc.
+ * out_removed receives the names, or the digest of an image without one. */
 int image_remove(struct store *st, const struct ref *ref, bool force, struct strv *out_removed,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 4, 5);
-/* Write images as one oci-archive to out_fd (ref.name annotations are the full names). */
+/* Write images as one oci-archive to out_fd, which may be a pipe (ref.name annotations are the full
+ * names; an image given by digest has none). Same content, same bytes. The caller holds store_hold
+ * shared. ERRC_NOT_FOUND before anything is written. */
 int image_save(struct store *st, const struct ref *refs, size_t refs_n, int out_fd,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 5);
 
@@ -134,7 +140,8 @@ struct image_list {
 
 void image_list_done(struct image_list *l);
 AUTO_DEFINE(image_list, struct image_list, image_list_done);
-/* All images, sorted by name. */
+/* All images, sorted by name, those without one last. What cannot be read is listed with what its
+ * entry says. */
 int image_list(struct store *st, const struct idmap *map, struct image_list *out_list,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 

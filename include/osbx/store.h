@@ -5,7 +5,7 @@
  *
  *   ROOT/oci-layout index.json blobs/sha256/…   a valid OCI image layout (skopeo and umoci read it)
  *   ROOT/layers/MODE/CHAIN/                     unpacked layers, one directory a chain id
- *   ROOT/chains/MANIFEST                        chain ids of an image, so that a start hashes nothing
+ *   ROOT/chains/MANIFEST                        chain ids of an image: a start hashes nothing
  *   ROOT/layers/MODE/.staging-…, ROOT/staging/  work in progress, each with a lock its maker holds
  *   ROOT/lock                                   shared: "I use or add content"; exclusive: removal
  *   ROOT/index.lock                             exclusive while index.json is replaced
