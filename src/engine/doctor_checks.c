@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation.
+ *
+ * The machine is looked at in parts (parts[]). A part is fine, and says so in its own words, unless
+ * one of findings[] holds for it. A finding is a blocker when it names errors that it explains: if
+ * the trial failed with one of them, it is the cause and fails the part. Otherwise, and for all
+ * other findings, it is a note: whatever looks bad, a sandbox that started is right.
+ */
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <osbx/caps.h>
+#include <osbx/mem.h>
+#include <osbx/str.h>
+
+#include "doctor_internal.h"
+#include "doctor_table.h"
+
+/* Does the finding explain this failure? Errors without a number are sentences of osbx or of a
+ * helper program: what holds is the best explanation of them. */
+static bool finding_explains(const struct doctor_finding *d, const struct error *failure)
+{
+	if (!failure || d->errnos[0] == 0) {
+		return false;
+	}
+	for (size_t i = 0; i < DOCTOR_ERRNOS_MAX && d->errnos[i] != 0; i++) {
+		if (d->errnos[i] == failure->sysno) {
+			return true;
+		}
+	}
+	return failure->sysno == 0;
+}
+
+static void finding_add(const struct doctor_finding *d, const struct doctor_facts *f,
+		const struct error *failure, struct doctor_lines *out_lines)
+{
+	const struct doctor_line line = {
+		.level = finding_explains(d, failure) ? DOCTOR_FAIL : DOCTOR_NOTE,
+		.name = doctor_parts[d->part].name,
+		.detail = doctor_text(d->cause, f),
+		.remedy = d->remedy ? doctor_text(d->remedy, f) : NULL,
+	};
+
+	doctor_lines_add(out_lines, &line);
+}
+
+void doctor_check(const struct doctor_facts *f, const struct error *failure,
+		struct doctor_lines *out_lines)
+{
+	for (size_t part = 0; part < DOCTOR_PART_COUNT; part++) {
+		size_t before = out_lines->n;
+
+		for (size_t i = 0; i < doctor_findings_n; i++) {
+			const struct doctor_finding *d = &doctor_findings[i];
+
+			if (d->part == part && d->holds(f)) {
+				finding_add(d, f, failure, out_lines);
+			}
+		}
+		if (out_lines->n == before) {
+			const struct doctor_line fine = {
+				.level = DOCTOR_OK,
+				.name = doctor_parts[part].name,
+				.detail = doctor_parts[part].describe(f),
+			};
+
+			doctor_lines_add(out_lines, &fine);
+		}
+	}
+}
+
+bool doctor_find_cause(const struct doctor_facts *f, const struct error *failure, char **out_cause,
+		char **out_remedy)
+{
+	for (size_t i = 0; i < doctor_findings_n; i++) {
+		const struct doctor_finding *d = &doctor_findings[i];
+
+		if (finding_explains(d, failure) && d->holds(f)) {
+			*out_cause = doctor_text(d->cause, f);
+			*out_remedy = d->remedy ? doctor_text(d->remedy, f) : NULL;
+			return true;
+		}
+	}
+	return false;
+}
