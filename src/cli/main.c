@@ -21,6 +21,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_tag,
 	&cmd_rmi,
 	&cmd_gc,
+	&cmd_doctor,
 	&cmd_version,
 	&cmd_unpack,
 	&cmd_fetch,
