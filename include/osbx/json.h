@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * module: base
- * json - bounded JSON (RFC 8259) through cJSON: strict UTF-8, depth and node count limited, a
- * duplicate name in one object is refused (two readers must not see two documents).
+ * json - bounded JSON (RFC 8259): strict UTF-8, depth and node count limited, a duplicate name in
+ * one object is refused (two readers must not see two documents).
  */
 #ifndef OSBX_JSON_H
 #define OSBX_JSON_H
@@ -17,13 +17,13 @@
 #include <osbx/error.h>
 #include <osbx/span.h>
 
-struct json; /* a cJSON node; children are borrowed from the root */
+struct json; /* a value; all others of its document are borrowed from the root */
 
 /* Parse a whole document. Root owned by the caller, NULL on failure (ERRC_INVALID). */
 struct json *json_parse(struct span text, struct error *e) MUST_CHECK NONNULL(2);
 void json_free(struct json *root);
 AUTO_DEFINE_PTR(json, struct json, json_free);
-/* The same for a document that holds secrets: its strings are overwritten first. */
+/* The same for a document that holds secrets: it is overwritten first. */
 void json_free_secret(struct json *root);
 /* Member of an object, NULL when absent, null, or v is no object. */
 const struct json *json_get(const struct json *v, const char *name) NONNULL(2);

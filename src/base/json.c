@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,30 +15,20 @@
 /* Above, names of an object are sorted to find equal ones. */
 #define JSON_FEW_NAMES 16
 
-static const cJSON *node_of(const struct json *v)
-{
-	return (const cJSON *)(const void *)v;
-}
-
-static const struct json *json_of(const cJSON *node)
-{
-	return (const struct json *)(const void *)node;
-}
-
 static int name_compare(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* The name that two members of an object share, or NULL. */
-static const char *name_twice(const cJSON *object)
+static const char *name_twice(const struct json *object)
 {
-	size_t n = json_size(json_of(object));
+	size_t n = json_size(object);
 	autofree const char **names = mem_array(n, sizeof(*names));
-	const cJSON *member = object->child;
+	const struct json *member = object->child;
 
 	for (size_t i = 0; i < n; i++) {
-		names[i] = member->string;
+		names[i] = member->name;
 		member = member->next;
 	}
 	qsort(names, n, sizeof(*names), name_compare);
@@ -52,58 +41,29 @@ static const char *name_twice(const cJSON *object)
 }
 
 /* The same for few members, without memory. */
-static const char *name_twice_of_few(const cJSON *object)
+static const char *name_twice_of_few(const struct json *object)
 {
-	for (const cJSON *a = object->child; a; a = a->next) {
-		for (const cJSON *b = a->next; b; b = b->next) {
-			if (str_eq(a->string, b->string)) {
-				return a->string;
+	for (const struct json *a = object->child; a; a = a->next) {
+		for (const struct json *b = a->next; b; b = b->next) {
+			if (str_eq(a->name, b->name)) {
+				return a->name;
 			}
 		}
 	}
 	return NULL;
 }
 
-/* Go through all nodes below root in document order, with a stack of parents. */
-struct json_walk {
-	const cJSON *parents[LIMIT_JSON_DEPTH];
-	size_t depth;
-};
-
-/* The node behind `node` whose children were dealt with; NULL at the end. */
-static const cJSON *walk_next(struct json_walk *w, const cJSON *node)
+static int check_names(const struct json_document *doc, struct error *e)
 {
-	while (w->depth > 0) {
-		if (node->next) {
-			return node->next;
-		}
-		node = w->parents[--w->depth];
-	}
-	return NULL;
-}
-
-static const cJSON *walk_down(struct json_walk *w, const cJSON *node)
-{
-	if (!node->child) {
-		return walk_next(w, node);
-	}
-	assert(w->depth < LIMIT_JSON_DEPTH);
-	w->parents[w->depth++] = node;
-	return node->child;
-}
-
-static int check_names(const cJSON *root, struct error *e)
-{
-	struct json_walk w = { .depth = 0 };
-
-	for (const cJSON *node = root; node; node = walk_down(&w, node)) {
+	for (size_t i = 0; i < doc->nodes_n; i++) {
+		const struct json *node = &doc->nodes[i];
 		const char *name = NULL;
 
-		if (!cJSON_IsObject(node)) {
+		if (node->type != JSON_OBJECT) {
 			continue;
 		}
-		name = json_size(json_of(node)) > JSON_FEW_NAMES ? name_twice(node)
-								 : name_twice_of_few(node);
+		name = json_size(node) > JSON_FEW_NAMES ? name_twice(node)
+							: name_twice_of_few(node);
 		if (name) {
 			return error_set(e, ERRC_INVALID, "json: duplicate name \"%s\"", name);
 		}
@@ -111,119 +71,116 @@ static int check_names(const cJSON *root, struct error *e)
 	return 0;
 }
 
+static struct json_document *document_of(struct json *root)
+{
+	return container_of(root, struct json_document, nodes);
+}
+
 struct json *json_parse(struct span text, struct error *e)
 {
-	AUTO(json) struct json *root = NULL;
+	struct json_document *doc = json_scan(text, e);
 
-	if (json_scan(text, e) < 0) {
+	if (!doc) {
 		return NULL;
 	}
-	root = (struct json *)(void *)cJSON_ParseWithLengthOpts(text.p, text.n, NULL, 0);
-	if (!root) {
-		error_set(e, ERRC_INVALID, "json: not accepted by the parser");
-		return NULL;
-	}
-	if (check_names(node_of(root), e) < 0) {
-		return NULL;
-	}
-	return TAKE_PTR(root);
+	AUTO(json) struct json *root = doc->nodes;
+
+	return check_names(doc, e) < 0 ? NULL : TAKE_PTR(root);
 }
 
 void json_free(struct json *root)
 {
-	cJSON_Delete((cJSON *)(void *)root);
+	if (root) {
+		free(document_of(root));
+	}
 }
 
 void json_free_secret(struct json *root)
 {
-	struct json_walk w = { .depth = 0 };
-
-	for (const cJSON *node = node_of(root); node; node = walk_down(&w, node)) {
-		if (cJSON_IsString(node)) {
-			explicit_bzero(node->valuestring, strlen(node->valuestring));
-		}
+	if (root) {
+		explicit_bzero(document_of(root), document_of(root)->bytes);
+		free(document_of(root));
 	}
-	json_free(root);
+}
+
+static bool is_type(const struct json *v, enum json_type type)
+{
+	return v && v->type == type;
 }
 
 const struct json *json_get(const struct json *v, const char *name)
 {
-	const cJSON *member = NULL;
-
 	if (!json_is_object(v)) {
 		return NULL;
 	}
-	/* The other lookup of cJSON ignores case: a second reader would see another member. */
-	member = cJSON_GetObjectItemCaseSensitive(node_of(v), name);
-	return cJSON_IsNull(member) ? NULL : json_of(member);
+	json_for_each(member, v) {
+		if (str_eq(member->name, name)) {
+			return member->type == JSON_NULL ? NULL : member;
+		}
+	}
+	return NULL;
 }
 
 bool json_is_object(const struct json *v)
 {
-	return cJSON_IsObject(node_of(v)) != 0;
+	return is_type(v, JSON_OBJECT);
 }
 
 bool json_is_array(const struct json *v)
 {
-	return cJSON_IsArray(node_of(v)) != 0;
+	return is_type(v, JSON_ARRAY);
 }
 
 bool json_is_string(const struct json *v)
 {
-	return cJSON_IsString(node_of(v)) != 0;
+	return is_type(v, JSON_STRING);
 }
 
 const char *json_string(const struct json *v)
 {
-	return cJSON_GetStringValue(node_of(v));
+	return json_is_string(v) ? v->string : NULL;
 }
 
 int json_u64(const struct json *v, uint64_t max, uint64_t *out_v)
 {
-	double d = 0;
-
-	if (!cJSON_IsNumber(node_of(v))) {
+	if (!is_type(v, JSON_NUMBER) || v->number < 0) {
 		return -EINVAL;
 	}
-	d = node_of(v)->valuedouble;
-	if (d < 0) {
-		return -EINVAL;
-	}
-	if (d > (double)JSON_U64_MAX) {
+	if (v->number > (double)JSON_U64_MAX) {
 		return -ERANGE;
 	}
-	if ((double)(uint64_t)d != d) {
+	if ((double)(uint64_t)v->number != v->number) {
 		return -EINVAL;
 	}
-	if ((uint64_t)d > max) {
+	if ((uint64_t)v->number > max) {
 		return -ERANGE;
 	}
-	*out_v = (uint64_t)d;
+	*out_v = (uint64_t)v->number;
 	return 0;
 }
 
 int json_bool(const struct json *v, bool *out_v)
 {
-	if (!cJSON_IsBool(node_of(v))) {
+	if (!is_type(v, JSON_TRUE) && !is_type(v, JSON_FALSE)) {
 		return -EINVAL;
 	}
-	*out_v = cJSON_IsTrue(node_of(v)) != 0;
+	*out_v = v->type == JSON_TRUE;
 	return 0;
 }
 
 const struct json *json_first(const struct json *v)
 {
-	return v ? json_of(node_of(v)->child) : NULL;
+	return v ? v->child : NULL;
 }
 
 const struct json *json_next(const struct json *v)
 {
-	return v ? json_of(node_of(v)->next) : NULL;
+	return v ? v->next : NULL;
 }
 
 const char *json_name(const struct json *v)
 {
-	return v ? node_of(v)->string : NULL;
+	return v ? v->name : NULL;
 }
 
 size_t json_size(const struct json *v)
@@ -250,36 +207,42 @@ static void number_add(struct json_writer *w, const char *name, double d)
 	json_add_raw(w, name, text);
 }
 
-static void value_begin(struct json_writer *w, const char *name, const cJSON *node)
+static void value_begin(struct json_writer *w, const char *name, const struct json *node)
 {
-	if (cJSON_IsObject(node)) {
+	switch (node->type) {
+	case JSON_OBJECT:
 		json_object_begin(w, name);
-	} else if (cJSON_IsArray(node)) {
+		break;
+	case JSON_ARRAY:
 		json_array_begin(w, name);
-	} else if (cJSON_IsString(node)) {
-		json_add_string(w, name, node->valuestring);
-	} else if (cJSON_IsNumber(node)) {
-		number_add(w, name, node->valuedouble);
-	} else if (cJSON_IsBool(node)) {
-		json_add_bool(w, name, cJSON_IsTrue(node) != 0);
-	} else {
-		json_add_string(w, name, NULL);
+		break;
+	case JSON_NUMBER:
+		number_add(w, name, node->number);
+		break;
+	case JSON_FALSE:
+	case JSON_TRUE:
+		json_add_bool(w, name, node->type == JSON_TRUE);
+		break;
+	case JSON_STRING:
+	case JSON_NULL:
+		json_add_string(w, name, node->string);
+		break;
 	}
 }
 
-static void value_end(struct json_writer *w, const cJSON *node)
+static void value_end(struct json_writer *w, const struct json *node)
 {
-	if (cJSON_IsObject(node)) {
+	if (node->type == JSON_OBJECT) {
 		json_object_end(w);
-	} else if (cJSON_IsArray(node)) {
+	} else if (node->type == JSON_ARRAY) {
 		json_array_end(w);
 	}
 }
 
 void json_add_value(struct json_writer *w, const char *name, const struct json *value)
 {
-	const cJSON *parents[LIMIT_JSON_DEPTH];
-	const cJSON *node = node_of(value);
+	const struct json *parents[LIMIT_JSON_DEPTH];
+	const struct json *node = value;
 	size_t depth = 0;
 
 	if (!node) {
@@ -287,7 +250,7 @@ void json_add_value(struct json_writer *w, const char *name, const struct json *
 		return;
 	}
 	for (;;) {
-		value_begin(w, depth == 0 ? name : node->string, node);
+		value_begin(w, depth == 0 ? name : node->name, node);
 		if (node->child) {
 			assert(depth < LIMIT_JSON_DEPTH);
 			parents[depth++] = node;

@@ -1,25 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation.
+ *
+ * The same code goes over the text twice: first it checks the grammar and the limits and counts
+ * the values, then, with a document of the right size, it also fills in its nodes. Decoded strings
+ * need no more room than the text they come from: the quotes make up for the NUL.
+ */
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <osbx/limits.h>
+#include <osbx/mem.h>
 
 #include "json_scan.h"
 
-/* cJSON copies numbers into 64 bytes. */
 #define NUMBER_TEXT_MAX 63
+
+struct level {
+	struct json *node; /* the object or array itself; NULL in the first pass */
+	struct json *last; /* its last child so far */
+	bool is_object;
+};
 
 struct scan {
 	const char *p; /* next byte */
 	const char *end;
 	const char *start;
 	unsigned int depth;
-	uint32_t nodes;
-	bool in_object[LIMIT_JSON_DEPTH];
+	uint32_t nodes_n;
+	struct level levels[LIMIT_JSON_DEPTH];
+	struct json_document *doc; /* NULL in the first pass */
+	char *text;                /* where the next string goes */
+	const char *name;          /* of the next value */
 	struct error *e;
 };
+
+/* The node of the value that begins here; NULL in the first pass. */
+static struct json *node_add(struct scan *s, enum json_type type)
+{
+	struct level *level = s->depth > 0 ? &s->levels[s->depth - 1] : NULL;
+
+	if (!s->doc) {
+		return NULL;
+	}
+	struct json *node = &s->doc->nodes[s->nodes_n - 1];
+
+	node->type = type;
+	node->name = s->name;
+	s->name = NULL;
+	if (level) {
+		*(level->last ? &level->last->next : &level->node->child) = node;
+		level->last = node;
+	}
+	return node;
+}
 
 static int scan_fail(struct scan *s, const char *what)
 {
@@ -81,10 +118,44 @@ static int scan_number(struct scan *s)
 	}
 	memcpy(copy, begin, n);
 	copy[n] = '\0';
-	if (!isfinite(strtod(copy, NULL))) {
+	double value = strtod(copy, NULL);
+
+	if (!isfinite(value)) {
 		return scan_fail(s, "number out of range");
 	}
+	struct json *node = node_add(s, JSON_NUMBER);
+
+	if (node) {
+		node->number = value;
+	}
 	return 0;
+}
+
+static void put(struct scan *s, unsigned int byte)
+{
+	if (s->doc) {
+		*s->text++ = (char)byte;
+	}
+}
+
+static void put_utf8(struct scan *s, unsigned int c)
+{
+	if (c < 0x80) {
+		put(s, c);
+		return;
+	}
+	if (c < 0x800) {
+		put(s, 0xc0 | c >> 6);
+	} else {
+		if (c < 0x10000) {
+			put(s, 0xe0 | c >> 12);
+		} else {
+			put(s, 0xf0 | c >> 18);
+			put(s, 0x80 | (c >> 12 & 0x3f));
+		}
+		put(s, 0x80 | (c >> 6 & 0x3f));
+	}
+	put(s, 0x80 | (c & 0x3f));
 }
 
 /* The four digits of \uXXXX, or -1. */
@@ -126,11 +197,34 @@ static int scan_unicode_escape(struct scan *s)
 		if (low < 0xdc00 || low > 0xdfff) {
 			return scan_fail(s, "lone surrogate");
 		}
-		return 0;
+		v = 0x10000 + ((v - 0xd800) << 10) + (low - 0xdc00);
+	} else if (v >= 0xdc00 && v <= 0xdfff) {
+		return scan_fail(s, "lone surrogate");
 	}
-	return v >= 0xdc00 && v <= 0xdfff ? scan_fail(s, "lone surrogate") : 0;
+	put_utf8(s, (unsigned int)v);
+	return 0;
 }
 
+/* Behind the backslash. */
+static int scan_escape(struct scan *s)
+{
+	static const char letters[] = "\"\\/bfnrt";
+	static const char bytes[] = "\"\\/\b\f\n\r\t";
+
+	if (take(s, 'u')) {
+		return scan_unicode_escape(s);
+	}
+	const char *letter = s->p < s->end && *s->p != '\0' ? strchr(letters, *s->p) : NULL;
+
+	if (!letter) {
+		return scan_fail(s, "invalid escape");
+	}
+	s->p++;
+	put(s, (unsigned char)bytes[letter - letters]);
+	return 0;
+}
+
+/* In the second pass its value comes to lie at what s->text was before. */
 static int scan_string(struct scan *s)
 {
 	if (!take(s, '"')) {
@@ -144,25 +238,30 @@ static int scan_string(struct scan *s)
 		}
 		s->p++;
 		if (c == '"') {
+			put(s, '\0');
 			return 0;
 		}
 		if (c != '\\') {
-			continue;
-		}
-		if (take(s, 'u')) {
-			if (scan_unicode_escape(s) < 0) {
-				return -1;
-			}
-		} else if (s->p < s->end && *s->p != '\0' && strchr("\"\\/bfnrt", *s->p)) {
-			s->p++;
-		} else {
-			return scan_fail(s, "invalid escape");
+			put(s, c);
+		} else if (scan_escape(s) < 0) {
+			return -1;
 		}
 	}
 	return scan_fail(s, "string without end");
 }
 
-static int scan_literal(struct scan *s, const char *word)
+static int scan_text(struct scan *s)
+{
+	const char *value = s->text;
+	struct json *node = node_add(s, JSON_STRING);
+
+	if (node) {
+		node->string = value;
+	}
+	return scan_string(s);
+}
+
+static int scan_literal(struct scan *s, const char *word, enum json_type type)
 {
 	size_t n = strlen(word);
 
@@ -170,6 +269,7 @@ static int scan_literal(struct scan *s, const char *word)
 		return scan_fail(s, "expected a value");
 	}
 	s->p += n;
+	(void)node_add(s, type);
 	return 0;
 }
 
@@ -177,6 +277,7 @@ static int scan_literal(struct scan *s, const char *word)
 static int scan_name(struct scan *s)
 {
 	skip_space(s);
+	s->name = s->text;
 	if (scan_string(s) < 0) {
 		return -1;
 	}
@@ -190,12 +291,14 @@ static int scan_open(struct scan *s, bool is_object)
 	if (s->depth >= LIMIT_JSON_DEPTH) {
 		return scan_fail(s, "nested too deeply");
 	}
+	struct json *node = node_add(s, is_object ? JSON_OBJECT : JSON_ARRAY);
+
 	s->p++;
 	skip_space(s);
 	if (take(s, is_object ? '}' : ']')) {
 		return 0;
 	}
-	s->in_object[s->depth++] = is_object;
+	s->levels[s->depth++] = (struct level){ .node = node, .is_object = is_object };
 	if (is_object && scan_name(s) < 0) {
 		return -1;
 	}
@@ -209,7 +312,7 @@ static int scan_value(struct scan *s)
 	if (s->p >= s->end) {
 		return scan_fail(s, "unexpected end");
 	}
-	if (++s->nodes > LIMIT_JSON_NODES) {
+	if (++s->nodes_n > LIMIT_JSON_NODES) {
 		return scan_fail(s, "too many values");
 	}
 	switch (*s->p) {
@@ -217,13 +320,13 @@ static int scan_value(struct scan *s)
 	case '[':
 		return scan_open(s, *s->p == '{');
 	case '"':
-		return scan_string(s);
+		return scan_text(s);
 	case 't':
-		return scan_literal(s, "true");
+		return scan_literal(s, "true", JSON_TRUE);
 	case 'f':
-		return scan_literal(s, "false");
+		return scan_literal(s, "false", JSON_FALSE);
 	case 'n':
-		return scan_literal(s, "null");
+		return scan_literal(s, "null", JSON_NULL);
 	default:
 		return scan_number(s);
 	}
@@ -234,7 +337,7 @@ static int scan_value(struct scan *s)
 static int scan_after(struct scan *s)
 {
 	while (s->depth > 0) {
-		bool is_object = s->in_object[s->depth - 1];
+		bool is_object = s->levels[s->depth - 1].is_object;
 
 		skip_space(s);
 		if (take(s, ',')) {
@@ -250,19 +353,40 @@ static int scan_after(struct scan *s)
 	return s->p == s->end ? 0 : scan_fail(s, "bytes behind the document");
 }
 
-int json_scan(struct span text, struct error *e)
+static int scan_document(struct scan *s)
 {
-	struct scan s = { .p = text.p, .end = text.p + text.n, .start = text.p, .e = e };
 	int r = 1;
 
-	if (!span_is_utf8(text)) {
-		return error_set(e, ERRC_INVALID, "json: invalid UTF-8");
-	}
 	while (r == 1) {
-		r = scan_value(&s);
+		r = scan_value(s);
 		if (r == 0) {
-			r = scan_after(&s);
+			r = scan_after(s);
 		}
 	}
 	return r;
+}
+
+struct json_document *json_scan(struct span text, struct error *e)
+{
+	struct scan first = { .p = text.p, .end = text.p + text.n, .start = text.p, .e = e };
+	struct scan second = first;
+
+	if (!span_is_utf8(text)) {
+		(void)error_set(e, ERRC_INVALID, "json: invalid UTF-8");
+		return NULL;
+	}
+	if (scan_document(&first) < 0) {
+		return NULL;
+	}
+	/* The limits of nodes and of any document keep this far from an overflow. */
+	size_t head = sizeof(*second.doc) + first.nodes_n * sizeof(second.doc->nodes[0]);
+
+	second.doc = mem_array(1, head + text.n);
+	second.doc->bytes = head + text.n;
+	second.doc->nodes_n = first.nodes_n;
+	second.text = (char *)second.doc + head;
+	int r = scan_document(&second);
+
+	assert(r == 0 && second.text <= (char *)second.doc + second.doc->bytes);
+	return second.doc;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is accepted can be written, read again and written the same; and nothing passes our own
- * scan that cJSON then refuses (two readers would see two grammars).
+ * What is accepted can be written, read again and written the same.
  */
 #include <assert.h>
 #include <stdint.h>
 
 #include <osbx/json.h>
-#include <osbx/str.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,7 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!v) {
 		assert(e.code == ERRC_INVALID);
-		assert(!str_eq(e.text, "json: not accepted by the parser"));
 		return 0;
 	}
 	write_value(v, &first);

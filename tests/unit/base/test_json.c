@@ -46,6 +46,31 @@ START_TEST(accepts)
 }
 END_TEST
 
+static const struct {
+	const char *text;
+	const char *value;
+} decoded[] = {
+	{ "\"\"", "" },
+	{ "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t" },
+	{ "\"\\u0041\\u007f\"", "A\x7f" },
+	{ "\"\\u0080\\u07ff\"", "\xc2\x80\xdf\xbf" },
+	{ "\"\\u0800\\uffff\"", "\xe0\xa0\x80\xef\xbf\xbf" },
+	{ "\"\\ud800\\udc00\\uDBFF\\uDFFF\"", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf" },
+	{ "\"\xe2\x82\xac\"", "\xe2\x82\xac" },
+};
+
+START_TEST(strings_are_decoded)
+{
+	AUTO(json) struct json *v = parse(decoded[_i].text);
+	autofree char *text = mem_printf("{%s:%s}", decoded[_i].text, decoded[_i].text);
+	AUTO(json) struct json *object = parse(text);
+
+	ck_assert_str_eq(json_string(v), decoded[_i].value);
+	ck_assert_str_eq(json_name(json_first(object)), decoded[_i].value);
+	ck_assert_str_eq(json_string(json_first(object)), decoded[_i].value);
+}
+END_TEST
+
 static const char *const bad[] = {
 	"",
 	" ",
@@ -453,6 +478,7 @@ int main(void)
 	TCase *tc = tcase_create("all");
 
 	tcase_add_loop_test(tc, accepts, 0, ARRAY_SIZE(good));
+	tcase_add_loop_test(tc, strings_are_decoded, 0, ARRAY_SIZE(decoded));
 	tcase_add_loop_test(tc, refuses, 0, ARRAY_SIZE(bad));
 	tcase_add_test(tc, bytes_are_counted);
 	tcase_add_test(tc, depth_is_bounded);
