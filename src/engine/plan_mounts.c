@@ -88,6 +88,7 @@ int plan_spec(const struct plan_input *in, struct spec *out_spec, struct error *
 	spec.map = *in->map;
 	spec.read_only = in->req->read_only;
 	spec.isolation = in->req->isolation;
+	spec.is_ephemeral = !in->req->keep;
 	spec.shm_bytes = in->req->shm_bytes;
 	add_root(in, &spec);
 	if (spec.lowers_n == 0) {

@@ -362,7 +362,8 @@ static int files_remove(const struct dirs *dirs, const struct record *r, const s
 		first = first < 0 ? first : n;
 		(void)unlinkat(r->dir_fd, "request.json", 0);
 	}
-	if (unlinkat(dirs->root_fd, name.text, AT_REMOVEDIR) == 0 || errno == ENOENT) {
+	if (unlinkat(dirs->root_fd, name.text, AT_REMOVEDIR) == 0 || errno == ENOENT ||
+			errno == ENOTDIR) {
 		return first;
 	}
 	if (errno == ENOTEMPTY && first == 0) {

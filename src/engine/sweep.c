@@ -63,16 +63,25 @@ static int refs_merge(struct sweep *w, const struct strv *refs)
 	return 0;
 }
 
-/* Add what a sandbox's request.json names to the list. 1: its files are to be kept. */
-static int refs_add(struct sweep *w, const char *id, bool only_kept)
+/* Who is asked for what the store must keep. */
+enum refs_of {
+	REFS_OF_LIVE, /* in any case */
+	REFS_OF_DEAD, /* only if its files are to be kept */
+};
+
+/* Add what a sandbox's request.json names to the list. 1: its files were meant to be kept. */
+static int refs_add(struct sweep *w, const char *id, enum refs_of of)
 {
 	autofree char *path = mem_printf("sandboxes/%s", id);
 	autoclose int dir_fd = fd_open_at(w->dirs->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
 	AUTO(strv) struct strv refs = STRV_INIT;
 	bool keep = false;
 
-	if (dir_fd < 0 || record_load_refs(dir_fd, &keep, &refs) < 0 || (only_kept && !keep)) {
+	if (dir_fd < 0 || record_load_refs(dir_fd, &keep, &refs) < 0) {
 		return 0;
+	}
+	if (of == REFS_OF_DEAD && (!keep || w->opts->kept)) {
+		return keep;
 	}
 	return refs_merge(w, &refs) < 0 ? -E2BIG : keep;
 }
@@ -113,7 +122,7 @@ static int files_sweep(const struct sweep *w, const char *id)
 /* Files of a dead sandbox: kept ones stay unless asked for. */
 static int files_judge(struct sweep *w, const char *id, bool *out_keep)
 {
-	int keep = refs_add(w, id, true);
+	int keep = refs_add(w, id, REFS_OF_DEAD);
 
 	if (keep < 0) {
 		return keep;
@@ -162,7 +171,7 @@ static int live_sweep(struct sweep *w, const char *id)
 	autoclose int lock_fd = lock_try_at(live_fd, "lock", LOCK_MODE_EXCLUSIVE);
 
 	if (lock_fd == -EWOULDBLOCK) {
-		int r = refs_add(w, id, false);
+		int r = refs_add(w, id, REFS_OF_LIVE);
 
 		return r < 0 ? r : 0;
 	}
