@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <sys/utsname.h>
 
 #include "../../../oci/store_internal.h"
 #include "fixture.h"
@@ -284,6 +285,22 @@ START_TEST(remembers_mapped)
 }
 END_TEST
 
+/* A refusal too, but only by this kernel. */
+START_TEST(remembers_refused)
+{
+	AUTO(store) struct store *st = store_new();
+	struct idmap map = { .mode = IDMAP_MAPPED };
+	struct error e = ERROR_INIT;
+	struct utsname u;
+
+	ck_assert_int_eq(uname(&u), 0);
+	put_file(store_root_fd(st), "layers/.unmapped", u.release);
+	ck_assert_int_eq(store_settle_mode(st, &map, &e), 0);
+	ck_assert_int_eq(map.mode, IDMAP_SHARED);
+	ck_assert_int_eq(store_layers_find(st, IDMAP_MAPPED), -ENOENT);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("store");
@@ -306,6 +323,7 @@ int main(void)
 	tcase_add_loop_test(tc, knows_kernels, 0, ARRAY_SIZE(releases));
 	tcase_add_test(tc, settles_other_modes_as_they_are);
 	tcase_add_test(tc, remembers_mapped);
+	tcase_add_test(tc, remembers_refused);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
 }
