@@ -30,8 +30,9 @@ struct doctor_line {
 	enum doctor_level level;
 	const char *name; /* of the part of the machine, or of the step */
 	char *detail;
-	char *cause;  /* of a failure or note, NULL: the detail says it */
+	char *cause;  /* of a failed step, where the machine explains it, else NULL */
 	char *remedy; /* commands to paste, one a line; NULL: none is known */
+	char *hint;   /* of a failed step without a cause: what its own code advises; or NULL */
 };
 
 struct doctor_lines {

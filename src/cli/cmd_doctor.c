@@ -56,6 +56,9 @@ static void lines_json(struct json_writer *w, const char *name, const struct doc
 		if (line->remedy) {
 			remedy_json(w, line->remedy);
 		}
+		if (line->hint) {
+			json_add_string(w, "hint", line->hint);
+		}
 		json_object_end(w);
 	}
 	json_array_end(w);
@@ -110,10 +113,14 @@ static int append_line(struct buf *out, const struct doctor_line *line, bool col
 	if (r == 0) {
 		r = append_clean(out, "", line->detail ? line->detail : "");
 	}
-	if (r == 0 && line->cause) {
+	if (r == 0 && line->hint) {
+		r = append_clean(out, INDENT "hint: ", line->hint);
+	}
+	if (r == 0 && line->cause && !strstr(line->detail, line->cause)) {
 		r = append_clean(out, INDENT "because: ", line->cause);
 	}
-	if (r == 0 && line->remedy) {
+	/* A step's cause is a line above, with its remedy. */
+	if (r == 0 && line->remedy && !line->cause) {
 		r = append_remedy(out, line->remedy);
 	}
 	return r;

@@ -3,6 +3,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <osbx/doctor.h>
 #include <osbx/limits.h>
 #include <osbx/log.h>
 #include <osbx/mem.h>
@@ -216,6 +217,7 @@ static int run_run(int argc, char **argv)
 	cli_set_unpack_filter();
 	if (sandbox_run(&args.req, &opts, &end, &e) < 0) {
 		progress_free(TAKE_PTR(bars));
+		doctor_explain(&e);
 		return cli_fail(&e);
 	}
 	if (end.kept && !args.quiet) {

@@ -31,6 +31,7 @@ void doctor_lines_done(struct doctor_lines *lines)
 		free(lines->v[i].detail);
 		free(lines->v[i].cause);
 		free(lines->v[i].remedy);
+		free(lines->v[i].hint);
 	}
 	free(TAKE_PTR(lines->v));
 	lines->n = 0;
@@ -70,7 +71,7 @@ static void step_explain(
 
 	if (!doctor_find_cause(f, failure, &step->cause, &step->remedy) &&
 			failure->hint[0] != '\0') {
-		step->cause = mem_strdup(failure->hint);
+		step->hint = mem_strdup(failure->hint);
 	}
 }
 
@@ -120,10 +121,14 @@ void doctor_explain(struct error *e)
 
 	if (doctor_find_cause(f, e, &cause, &remedy)) {
 		size_t line = remedy ? strcspn(remedy, "\n") : 0;
-		bool fits = line > 0 && strlen(cause) + line + 3 <= sizeof(e->hint);
+		/* Some errors are the cause itself. */
+		bool is_said = strstr(e->text, cause) != NULL;
+		size_t before = is_said ? 0 : strlen(cause) + strlen(": ");
+		bool fits = line > 0 && before + line < sizeof(e->hint);
 
 		e->hint[0] = '\0';
-		(void)error_hint(e, "%s: %.*s", cause, fits ? (int)line : (int)strlen(elsewhere),
+		(void)error_hint(e, "%s%s%.*s", is_said ? "" : cause, is_said ? "" : ": ",
+				fits ? (int)line : (int)strlen(elsewhere),
 				fits ? remedy : elsewhere);
 	} else if (is_of_machine(e)) {
 		(void)error_hint(e, "osbx doctor looks for the cause");

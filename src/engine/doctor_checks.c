@@ -19,8 +19,15 @@
 #include "doctor_internal.h"
 #include "doctor_table.h"
 
-/* Does the finding explain this failure? Errors without a number are sentences of osbx or of a
- * helper program: what holds is the best explanation of them. */
+/* Errors without a number that a machine may be the reason of: sentences of osbx, of a helper
+ * program, or a death without a word. What holds is the best explanation of them. */
+static bool is_vague(const struct error *failure)
+{
+	return failure->sysno == 0 &&
+	       (failure->code == ERRC_SYSTEM || failure->code == ERRC_UNSUPPORTED ||
+			       failure->code == ERRC_TIMEOUT || failure->code == ERRC_INTERNAL);
+}
+
 static bool finding_explains(const struct doctor_finding *d, const struct error *failure)
 {
 	if (!failure || d->errnos[0] == 0) {
@@ -31,7 +38,7 @@ static bool finding_explains(const struct doctor_finding *d, const struct error 
 			return true;
 		}
 	}
-	return failure->sysno == 0;
+	return is_vague(failure);
 }
 
 static void finding_add(const struct doctor_finding *d, const struct doctor_facts *f,

@@ -32,7 +32,7 @@ static const struct fs_type {
 	{ F2FS_SUPER_MAGIC, "f2fs", false },
 	{ 0x2fc12fc1, "zfs", false },
 	{ 0xca451a4e, "bcachefs", false },
-	{ RAMFS_MAGIC, "ramfs", true },
+	{ RAMFS_MAGIC, "ramfs", false },
 	{ OVERLAYFS_SUPER_MAGIC, "overlay", true },
 	{ NFS_SUPER_MAGIC, "nfs", true },
 	{ 0x65735546, "fuse", true },
