@@ -17,7 +17,7 @@ pause_ms() {
 }
 
 # kill -9 of the foreground osbx leaves no process.
-"$OSBX" run --network none "$image" sh -c "sleep 300 & sleep 300 # $marker" >/dev/null 2>&1 </dev/null &
+"$OSBX" run --network none "$image" sh -c 'sleep 300 & wait' "$marker" >/dev/null 2>&1 </dev/null &
 pid=$!
 for _ in $(seq 100); do
 	[ "$(left_processes)" -ge 1 ] && break
@@ -38,7 +38,7 @@ is "$(ls "$OSBX_ROOT/sandboxes" "$OSBX_RUNTIME/sandboxes" 2>/dev/null | grep -c 
 # run, killed at random points of its life
 i=0
 while [ "$i" -lt "$rounds" ]; do
-	"$OSBX" run --network none -v "$tmp:/mnt" "$image" sh -c "echo a >/file; sleep 0.05 # $marker" >/dev/null 2>&1 </dev/null &
+	"$OSBX" run --network none -v "$tmp:/mnt" "$image" sh -c 'echo a >/file; sleep 0.05; :' "$marker" >/dev/null 2>&1 </dev/null &
 	pid=$!
 	pause_ms $((i * 3 % 60))
 	kill -9 "$pid" 2>/dev/null
@@ -83,7 +83,7 @@ osbx run --network none kill:last cat /etc/passwd
 like "$out" '^root:' "an image loads and runs afterwards"
 
 # What a sandbox uses is not removed under it.
-"$OSBX" run --network none "$image" sh -c "while ! [ -e /go ]; do sleep 0.05; done; cat /bin/busybox | wc -c # $marker" >"$tmp/used" 2>&1 </dev/null &
+"$OSBX" run --network none "$image" sh -c 'while ! [ -e /go ]; do sleep 0.05; done' "$marker" >"$tmp/used" 2>&1 </dev/null &
 pid=$!
 for _ in $(seq 100); do
 	[ "$(left_processes)" -ge 1 ] && break
