@@ -27,7 +27,9 @@ enum certificate_fault {
 
 #define OPENSSL_EARLY   9
 #define OPENSSL_EXPIRED 10
+#define OPENSSL_UNSAID  1 /* nothing was found wrong when libcurl compared the names */
 #define OPENSSL_NAME    62
+#define OPENSSL_ADDRESS 64
 #define GNUTLS_EARLY    (1L << 9)
 #define GNUTLS_EXPIRED  (1L << 10)
 #define GNUTLS_NAME     (1L << 14)
@@ -131,19 +133,31 @@ void answer_parse(struct span body, struct answer *out_answer)
 
 static enum certificate_fault certificate_fault(const struct exchange *x)
 {
+	static const struct {
+		long result;
+		enum certificate_fault fault;
+	} openssl[] = {
+		{ 0, CERTIFICATE_NAME },
+		{ OPENSSL_UNSAID, CERTIFICATE_NAME },
+		{ OPENSSL_NAME, CERTIFICATE_NAME },
+		{ OPENSSL_ADDRESS, CERTIFICATE_NAME },
+		{ OPENSSL_EXPIRED, CERTIFICATE_EXPIRED },
+		{ OPENSSL_EARLY, CERTIFICATE_EARLY },
+	};
 	long result = exchange_verify_result(x);
 
-	if (x->client->lib->is_openssl) {
-		/* libcurl compares names itself: the chain was found good then. */
-		return result == 0 || result == OPENSSL_NAME ? CERTIFICATE_NAME
-		       : result == OPENSSL_EXPIRED           ? CERTIFICATE_EXPIRED
-		       : result == OPENSSL_EARLY             ? CERTIFICATE_EARLY
+	if (!x->client->lib->is_openssl) {
+		return result == 0 || (result & GNUTLS_NAME) ? CERTIFICATE_NAME
+		       : result & GNUTLS_EXPIRED             ? CERTIFICATE_EXPIRED
+		       : result & GNUTLS_EARLY               ? CERTIFICATE_EARLY
 							     : CERTIFICATE_UNTRUSTED;
 	}
-	return result == 0 || (result & GNUTLS_NAME) ? CERTIFICATE_NAME
-	       : result & GNUTLS_EXPIRED             ? CERTIFICATE_EXPIRED
-	       : result & GNUTLS_EARLY               ? CERTIFICATE_EARLY
-						     : CERTIFICATE_UNTRUSTED;
+	for (size_t i = 0; i < ARRAY_SIZE(openssl); i++) {
+		if (openssl[i].result == result) {
+			return openssl[i].fault;
+		}
+	}
+	return CERTIFICATE_UNTRUSTED;
 }
 
 static int failure_of_certificate(const struct failure *f, struct error *e)
