@@ -105,7 +105,7 @@ static inline struct made put_image(
 		int layout_fd, const char *architecture, const char *seed, size_t n)
 {
 	struct made m = { .layers_n = n };
-	size_t sizes[FIXTURE_LAYERS];
+	size_t sizes[FIXTURE_LAYERS] = { 0 };
 	autofree char *config = NULL;
 	autofree char *manifest = NULL;
 
