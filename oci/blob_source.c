@@ -75,6 +75,24 @@ static int bytes_check(struct span text, const struct descriptor *d, struct erro
 	return 0;
 }
 
+static int remote_read(const struct blob_remote *remote, const struct descriptor *d,
+		struct buf *out_text, bool *out_stored, struct error *e)
+{
+	if (remote->read(remote->ctx, d, out_text, e) < 0) {
+		return -1;
+	}
+	if (out_text->n != d->size) {
+		return error_set(e, ERRC_INVALID,
+				"blob %s has %zu bytes instead of the %llu its descriptor says",
+				d->digest.text, out_text->n, (unsigned long long)d->size);
+	}
+	if (bytes_check(buf_span(out_text), d, e) < 0) {
+		return -1;
+	}
+	*out_stored = false;
+	return 0;
+}
+
 int blob_read(const struct store *st, const struct blob_source *src, const struct descriptor *d,
 		struct buf *out_text, bool *out_stored, struct error *e)
 {
@@ -97,9 +115,12 @@ int blob_read(const struct store *st, const struct blob_source *src, const struc
 	if (stored && file_check(fd, d->size, d->digest.text, e) < 0) {
 		return -1;
 	}
+	if (!stored && src->remote) {
+		return remote_read(src->remote, d, out_text, out_stored, e);
+	}
 	if (!stored && src->dir_fd < 0) {
 		error_set(e, ERRC_NOT_FOUND, "blob %s is missing in the store", d->digest.text);
-		return error_hint(e, "load the image again");
+		return error_hint(e, "load or pull the image again");
 	}
 	if (!stored) {
 		fd = blob_source_open(src, &d->digest, d->size, &is_file, e);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/id.h>
 #include <osbx/log.h>
@@ -22,6 +23,7 @@
 
 #define GC_PREFIX       ".gc-"
 #define GC_RANDOM_BYTES 8U
+#define PARTIAL_KEPT_S  (24 * 60 * 60)
 #define TEMP_SUFFIX     ".tmp" /* of file_write_at */
 
 struct gc {
@@ -179,6 +181,21 @@ static void staging_visit(struct gc *gc, int dir_fd, const char *name)
 	}
 }
 
+/* An interrupted download is worth something to whoever tries again soon. Nobody is at it: pulls
+ * hold the store. */
+static void partial_visit(struct gc *gc, int dir_fd, const char *name)
+{
+	struct digest d = { .text = "" };
+	struct stat s;
+
+	if (!name_digest(name, &d) || fstatat(dir_fd, name, &s, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISREG(s.st_mode)) {
+		gc->result.unknown++;
+	} else if ((int64_t)s.st_mtime < clock_wall_ms() / 1000 - PARTIAL_KEPT_S) {
+		gc->result.staging += file_drop(gc, dir_fd, name) ? 1 : 0;
+	}
+}
+
 static void modes_visit(struct gc *gc)
 {
 	for (size_t mode = 0; mode < IDMAP_MODE_COUNT; mode++) {
@@ -208,6 +225,7 @@ int store_gc(struct store *st, const struct idmap *map, const struct strv *keep,
 	dir_visit(&gc, STORE_BLOBS, blob_visit);
 	modes_visit(&gc);
 	dir_visit(&gc, STORE_STAGING, staging_visit);
+	dir_visit(&gc, STORE_PARTIAL, partial_visit);
 	if (gc.failed) {
 		return error_sys(e, -gc.failed, "remove unused content of store %s", st->root);
 	}

@@ -4,7 +4,8 @@
  * between any two of them leaves content that nothing names, which gc removes:
  *
  *   stage     documents are written to a staging directory; for each layer blob that is missing a
- *             file is made there, or, when the source is a staging of ours, its file will be moved
+ *             file is made there, or, when the source is a staging of ours, its file will be moved;
+ *             from a registry it begins to come, into a part file of the store and a pipe
  *   unpack    one pass over each blob verifies it, fills that file and the layer's directory;
  *             all is made durable at once, then the directories get their names
  *   publish   blobs are renamed into blobs/sha256
@@ -156,10 +157,15 @@ static int layer_from_source(struct import *imp, size_t i, struct error *e)
 	bool is_file = false;
 	bool is_second = is_brought(imp, i);
 
+	if (imp->src->remote) {
+		u->blob_fd = imp->src->remote->open(imp->src->remote->ctx, i, u->layer, e);
+		imp->moves[i] = true;
+		return u->blob_fd < 0 ? -1 : 0;
+	}
 	if (imp->src->dir_fd < 0) {
 		error_set(e, ERRC_NOT_FOUND, "blob %s is missing in the store",
 				u->layer->blob.text);
-		return error_hint(e, "load the image again");
+		return error_hint(e, "load or pull the image again");
 	}
 	u->blob_fd = blob_source_open(imp->src, &u->layer->blob, u->layer->size, &is_file, e);
 	if (u->blob_fd < 0) {
@@ -220,6 +226,18 @@ static int layers_plan(struct import *imp, struct error *e)
 	return 0;
 }
 
+/* What the unpacker could not make sense of may have been damaged on its way here. */
+static void layers_blame(struct import *imp, struct error *e)
+{
+	const struct blob_remote *remote = imp->src->remote;
+
+	for (size_t i = 0; remote && i < imp->r->img->layers_n; i++) {
+		if (imp->layers[i].failed && imp->moves[i]) {
+			remote->blame(remote->ctx, i, e);
+		}
+	}
+}
+
 static int layers_unpack(struct import *imp, struct error *e)
 {
 	const struct image *img = imp->r->img;
@@ -227,12 +245,17 @@ static int layers_unpack(struct import *imp, struct error *e)
 		.map = imp->opts->map,
 		.unpack_max = imp->opts->unpack_max ? imp->opts->unpack_max : LIMIT_UNPACK_BYTES,
 		.progress = imp->opts->progress,
+		.feed = imp->src->remote ? &imp->src->remote->feed : NULL,
 	};
 
 	for (size_t i = 0; i < img->layers_n; i++) {
 		imp->is_synced |= !imp->layers[i].present;
 	}
-	return imp->has_work ? unpack_layers(imp->st, &opts, imp->layers, img->layers_n, e) : 0;
+	if (imp->has_work && unpack_layers(imp->st, &opts, imp->layers, img->layers_n, e) < 0) {
+		layers_blame(imp, e);
+		return -1;
+	}
+	return 0;
 }
 
 static int blob_move(struct import *imp, int dir_fd, const char *folder, const struct digest *d,
@@ -242,6 +265,17 @@ static int blob_move(struct import *imp, int dir_fd, const char *folder, const s
 	int r = store_blob_publish(imp->st, dir_fd, name, d);
 
 	return r < 0 ? error_sys(e, -r, "publish blob %s", d->text) : 0;
+}
+
+/* The file of a source becomes the blob. */
+static int blob_take(struct import *imp, size_t i, struct error *e)
+{
+	const struct blob_remote *remote = imp->src->remote;
+
+	if (remote) {
+		return remote->publish(remote->ctx, i, e);
+	}
+	return blob_move(imp, imp->src->dir_fd, STORE_BLOBS "/", &imp->layers[i].layer->blob, e);
 }
 
 static int blobs_sync(const struct import *imp, struct error *e)
@@ -270,8 +304,7 @@ static int blobs_publish(struct import *imp, struct error *e)
 				blob_move(imp, imp->staging.dir_fd, "", &u->layer->blob, e) < 0) {
 			return -1;
 		}
-		if (imp->moves[i] && blob_move(imp, imp->src->dir_fd, STORE_BLOBS "/",
-						     &u->layer->blob, e) < 0) {
+		if (imp->moves[i] && blob_take(imp, i, e) < 0) {
 			return -1;
 		}
 	}

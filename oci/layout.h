@@ -19,11 +19,27 @@
 #include "manifest.h"
 #include "platform.h"
 #include "store_internal.h"
+#include "unpack.h"
+
+/* A source that is somewhere else (pull_source.c). */
+struct blob_remote {
+	/* Append the bytes of a document, not more than out_text takes; the caller verifies. */
+	int (*read)(void *ctx, const struct descriptor *d, struct buf *out_text, struct error *e);
+	/* Begin to bring the blob of layer i: a pipe that its bytes come by. fd, or -1. */
+	int (*open)(void *ctx, size_t i, const struct image_layer *layer, struct error *e);
+	/* The unpacker failed at layer i: replace its error by the cause if that is the blob. */
+	void (*blame)(void *ctx, size_t i, struct error *e);
+	/* The blob was verified: make it one of the store's. */
+	int (*publish)(void *ctx, size_t i, struct error *e);
+	struct unpack_feed feed;
+	void *ctx;
+};
 
 /* Where blobs come from that the store does not have. */
 struct blob_source {
-	int dir_fd;   /* holds blobs/sha256/HEX; -1: the store alone */
-	bool is_ours; /* staged by us: its files may be moved */
+	int dir_fd;                       /* holds blobs/sha256/HEX; -1: the store alone */
+	bool is_ours;                     /* staged by us: its files may be moved */
+	const struct blob_remote *remote; /* instead of a directory; or NULL */
 };
 
 #define BLOB_SOURCE_NONE     \

@@ -249,6 +249,8 @@ static int name_parse(struct span name, struct ref *r, struct error *e)
 				       : error_set(e, ERRC_INVALID, "repository name is not valid");
 	}
 	official = span_eq(domain, span_of(REF_HUB)) && !memchr(repository.p, '/', repository.n);
+	r->no_domain = repository.p == name.p;
+	r->no_namespace = official && r->no_domain;
 	r->domain = span_dup(domain);
 	r->repository = mem_printf("%s%.*s", official ? REF_HUB_OFFICIAL : "", (int)repository.n,
 			repository.p);

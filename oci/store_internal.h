@@ -20,6 +20,7 @@
 #define STORE_LAYERS  "layers"
 #define STORE_CHAINS  "chains"
 #define STORE_STAGING "staging"
+#define STORE_PARTIAL "partial"
 #define STORE_INDEX   "index.json"
 
 /*

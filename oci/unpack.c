@@ -192,6 +192,7 @@ static void name_of(const struct batch *b, size_t index, char out[UNPACK_NAME_MA
 
 static int wrap(const struct batch *b, size_t index, struct error *e)
 {
+	b->layers[index].failed = true;
 	return error_wrap(e, "layer %zu of %zu (%.19s…)", index + 1, b->n,
 			b->layers[index].layer->blob.text);
 }
@@ -323,7 +324,8 @@ static void tell_all(struct batch *b)
 
 static int wait_for_helpers(struct batch *b, struct error *e)
 {
-	struct pollfd fds[LIMIT_LAYERS];
+	const struct unpack_feed *feed = b->opts->feed;
+	struct pollfd fds[LIMIT_LAYERS + 1];
 	size_t index[LIMIT_LAYERS];
 	size_t n = 0;
 
@@ -334,8 +336,12 @@ static int wait_for_helpers(struct batch *b, struct error *e)
 		}
 	}
 	assert(n > 0);
-	if (poll(fds, n, b->opts->progress ? PROGRESS_MS : -1) < 0 && errno != EINTR) {
+	fds[n] = (struct pollfd){ .fd = feed ? feed->fd : -1, .events = POLLIN };
+	if (poll(fds, n + 1, feed || b->opts->progress ? PROGRESS_MS : -1) < 0 && errno != EINTR) {
 		return error_sys(e, errno, "wait for unpack");
+	}
+	if (feed && feed->pump(feed->ctx, e) < 0) {
+		return -1;
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (fds[i].revents != 0 && receive(b, index[i], e) < 0) {

@@ -19,12 +19,22 @@ struct unpack_layer {
 	int blob_fd;  /* the bytes: a regular file at its start, or a pipe; -1: nothing to read */
 	int copy_fd;  /* -1, or an empty file of the store's staging that receives the same bytes */
 	bool present; /* in: the directory CHAIN is there already, only verify and copy the blob */
+	bool failed;  /* out: the error is about this layer */
+};
+
+/* Who brings the bytes of layers that come by pipe, in the same process as unpack_layers. */
+struct unpack_feed {
+	int fd; /* readable: there is news */
+	/* There is, or a moment has passed. */
+	int (*pump)(void *ctx, struct error *e);
+	void *ctx;
 };
 
 struct unpack_opts {
 	const struct idmap *map;
 	uint64_t unpack_max;
 	const struct image_progress *progress;
+	const struct unpack_feed *feed; /* or NULL */
 };
 
 /* Verify (size, digest of the blob, diff id) and unpack all layers of one image, lowest first, in

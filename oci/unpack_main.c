@@ -273,6 +273,24 @@ static struct stream *open_stream(const struct helper *h, struct error *e)
 	return stream_new(&opts, e);
 }
 
+/* What cannot be read may be damaged: the digest of the whole blob says so, if it can be had. */
+static int blame_blob(const struct helper *h, struct stream *stream, struct error *e)
+{
+	struct digest blob = { "" };
+	struct digest plain = { "" };
+	struct error ours = ERROR_INIT;
+
+	if (e->code != ERRC_INVALID || h->job.kind == UNPACK_KIND_ARCHIVE ||
+			stream_copy(stream, &ours) < 0) {
+		return -1;
+	}
+	stream_end(stream, &blob, &plain);
+	if (check_digest("blob", &h->job.blob, &blob, &ours) < 0) {
+		*e = ours;
+	}
+	return -1;
+}
+
 /* The digests are compared before the parent is told of any success, the layer is published only
  * after that: what a wrong blob left behind is never seen. */
 static int run_layer(struct helper *h, struct error *e)
@@ -289,8 +307,11 @@ static int run_layer(struct helper *h, struct error *e)
 	AUTO(layer) struct layer *layer = layer_new(&opts);
 	struct packet p = { 0 };
 
-	if (!stream || layer_unpack(layer, stream, e) < 0) {
+	if (!stream) {
 		return -1;
+	}
+	if (layer_unpack(layer, stream, e) < 0) {
+		return blame_blob(h, stream, e);
 	}
 	if (!opts.archive && check_digests(h, stream, e) < 0) {
 		return -1;

@@ -70,16 +70,17 @@ void image_free(struct image *img);
 AUTO_DEFINE_PTR(image, struct image, image_free);
 
 enum image_phase {
-	IMAGE_PHASE_WAITING,
-	IMAGE_PHASE_COPYING, /* bytes arrive and are hashed, inflated, unpacked */
-	IMAGE_PHASE_LINKING, /* hard links into lower layers, implicit parents */
-	IMAGE_PHASE_DONE,    /* complete */
-	IMAGE_PHASE_PRESENT, /* was there already */
+	IMAGE_PHASE_WAITING,  /* for its turn, or for another process that downloads it */
+	IMAGE_PHASE_FETCHING, /* bytes arrive from a registry and are unpacked at once */
+	IMAGE_PHASE_COPYING,  /* bytes are hashed, inflated, unpacked */
+	IMAGE_PHASE_LINKING,  /* hard links into lower layers, implicit parents */
+	IMAGE_PHASE_DONE,     /* complete */
+	IMAGE_PHASE_PRESENT,  /* was there already */
 	IMAGE_PHASE_COUNT,
 };
 
-/* Called from image_open and image_load while layers arrive, at most every 50 ms a layer and on
- * each change of phase. */
+/* Called from image_open, image_load and image_pull while layers arrive, at most every 50 ms a
+ * layer and on each change of phase. */
 struct image_progress {
 	void (*on_layer)(void *ctx, size_t index, const struct image_layer *layer,
 			enum image_phase phase, uint64_t done, uint64_t total);

@@ -11,6 +11,8 @@
 #ifndef OSBX_REF_H
 #define OSBX_REF_H
 
+#include <stdbool.h>
+
 #include <osbx/cleanup.h>
 #include <osbx/compiler.h>
 #include <osbx/digest.h>
@@ -33,6 +35,8 @@ struct ref {
 	char *repository;     /* "library/python" */
 	char *tag;            /* "latest"; NULL with a digest and no tag. oci: the TAG as written */
 	struct digest digest; /* "" if none */
+	bool no_domain;       /* no registry was written: docker.io stands for it */
+	bool no_namespace;    /* of such a name, "library/" was not written either */
 };
 
 #define REF_INIT                      \

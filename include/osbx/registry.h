@@ -90,14 +90,25 @@ struct pull_opts {
 	const struct credential *credential; /* given by the caller instead of the files; or NULL */
 };
 
-/* Make the image of a name present and unpacked: from the store when policy allows, else pulled:
- * blobs in parallel, each streamed once through hash, inflate, hash and unpack; interrupted
+struct pull_result {
+	struct image *image; /* ready to run */
+	char *name;          /* full name it has in the store: of the registry that had it */
+	bool pulled;         /* something of it was not there before */
+};
+
+void pull_result_done(struct pull_result *r);
+AUTO_DEFINE(pull_result, struct pull_result, pull_result_done);
+/* Make the image of a name (REF_NAME) present and unpacked: from the store when policy allows, else
+ * pulled: blobs in parallel, each streamed once through hash, inflate, hash and unpack; interrupted
  * downloads are resumed by Range, a blob that is there is never fetched, two pulls of one blob
- * share a download. *out_pulled says whether anything was fetched. Same failures as image_open,
- * and ERRC_UNAUTHENTICATED, ERRC_DENIED, ERRC_UNAVAILABLE (rate limit, network), each with a hint.
- */
+ * share a download. A name without a registry is looked for in those of config->search in order.
+ * The caller holds store_hold shared until the image is recorded elsewhere. SIGINT, SIGTERM and
+ * SIGHUP are put off while there is something to clear up behind a pull that ends early.
+ *
+ * Same failures as image_open, and ERRC_UNAUTHENTICATED, ERRC_DENIED, ERRC_UNAVAILABLE (rate limit,
+ * network), each with a hint. What was downloaded stays for the next try. */
 int image_pull(struct store *st, const struct ref *ref, const struct pull_opts *opts,
-		bool *out_pulled, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
+		struct pull_result *out_result, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
 /* Check credentials against the registry (GET /v2/ with its challenge). */
 int registry_login(const char *domain, const struct credential *c, const struct pull_opts *opts,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);

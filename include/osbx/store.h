@@ -7,6 +7,9 @@
  *   ROOT/layers/MODE/CHAIN/                     unpacked layers, one directory a chain id
  *   ROOT/chains/MANIFEST                        chain ids of an image: a start hashes nothing
  *   ROOT/layers/MODE/.staging-…, ROOT/staging/  work in progress, each with a lock its maker holds
+ *   ROOT/partial/HEX                            blobs that are being downloaded, or were when
+ *                                               their pull ended early; whoever appends holds a
+ *                                               lock, gc removes those older than a day
  *   ROOT/lock                                   shared: "I use or add content"; exclusive: removal
  *   ROOT/index.lock                             exclusive while index.json is replaced
  *
@@ -54,10 +57,10 @@ struct store_gc_result {
 };
 
 /* Remove what no image in index.json and no digest in keep (manifest digests and chain ids as
- * text, one each) refers to, and stagings whose maker is gone. The caller holds the store
- * exclusively (store_hold) since before it collected keep: a sandbox that starts in between would
- * lose its layers. Entries of layers/MODE that are no chain id ("host-1") are not the store's and
- * stay. dry_run only counts. */
+ * text, one each) refers to, stagings whose maker is gone, and downloads nobody went on with. The
+ * caller holds the store exclusively (store_hold) since before it collected keep: a sandbox that
+ * starts in between would lose its layers. Entries of layers/MODE that are no chain id ("host-1")
+ * are not the store's and stay. dry_run only counts. */
 int store_gc(struct store *st, const struct idmap *map, const struct strv *keep, bool dry_run,
 		struct store_gc_result *out_result, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3, 5, 6);

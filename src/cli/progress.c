@@ -36,6 +36,7 @@ struct progress {
 
 static const char *const phase_names[] = {
 	[IMAGE_PHASE_WAITING] = "waiting",
+	[IMAGE_PHASE_FETCHING] = "fetching",
 	[IMAGE_PHASE_COPYING] = "unpacking",
 	[IMAGE_PHASE_LINKING] = "linking",
 	[IMAGE_PHASE_DONE] = "done",

@@ -235,6 +235,34 @@ START_TEST(short_names_read_back)
 }
 END_TEST
 
+struct unwritten {
+	const char *text;
+	bool no_domain;
+	bool no_namespace;
+};
+
+static const struct unwritten unwritten[] = {
+	{ "python", true, true },
+	{ "python:3@" DIGEST, true, true },
+	{ "library/python", true, false },
+	{ "bitnami/redis:1", true, false },
+	{ "docker.io/python", false, false },
+	{ "index.docker.io/library/python", false, false },
+	{ "ghcr.io/a", false, false },
+	{ "localhost:5000/a", false, false },
+};
+
+START_TEST(tells_what_was_written)
+{
+	struct error e = ERROR_INIT;
+	AUTO(ref) struct ref r = REF_INIT;
+
+	ck_assert_int_eq(ref_parse(unwritten[_i].text, &r, &e), 0);
+	ck_assert_msg(r.no_domain == unwritten[_i].no_domain, "%s", unwritten[_i].text);
+	ck_assert_msg(r.no_namespace == unwritten[_i].no_namespace, "%s", unwritten[_i].text);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("ref");
@@ -246,6 +274,7 @@ int main(void)
 	tcase_add_test(tc, error_shows_no_control_bytes);
 	tcase_add_loop_test(tc, shows_short_names, 0, ARRAY_SIZE(familiars));
 	tcase_add_loop_test(tc, short_names_read_back, 0, ARRAY_SIZE(familiars));
+	tcase_add_loop_test(tc, tells_what_was_written, 0, ARRAY_SIZE(unwritten));
 	suite_add_tcase(s, tc);
 	return unit_run(s);
 }
