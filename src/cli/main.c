@@ -23,6 +23,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_gc,
 	&cmd_doctor,
 	&cmd_version,
+	&cmd_completion,
 	&cmd_unpack,
 	&cmd_fetch,
 };
