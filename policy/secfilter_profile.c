@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <osbx/caps.h>
+#include <osbx/errnos.h>
 #include <osbx/mem.h>
 #include <osbx/str.h>
 
@@ -48,15 +49,13 @@ static const struct {
 
 static int errno_find(const char *name, uint64_t *out_errno)
 {
-	for (int i = 1; i < 256; i++) {
-		const char *known = strerrorname_np(i);
+	int number = errno_from_name(name);
 
-		if (known && str_eq(known, name)) {
-			*out_errno = (uint64_t)i;
-			return 0;
-		}
+	if (number < 0) {
+		return number;
 	}
-	return -EINVAL;
+	*out_errno = (uint64_t)number;
+	return 0;
 }
 
 /* The number wins over the name, as the profile's own readers have it. */

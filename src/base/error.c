@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <osbx/errnos.h>
 #include <osbx/error.h>
 
 /* Linux's MAX_ERRNO: no errno is larger. */
@@ -128,16 +129,6 @@ void error_sanitize(struct error *e)
 	e->hint[sizeof(e->hint) - 1] = '\0';
 }
 
-/* Constant text, or NULL. strerror(3) of glibc translates by locale; musl's has constants only. */
-static const char *sysno_text(int sysno)
-{
-#ifdef __GLIBC__
-	return strerrordesc_np(sysno);
-#else
-	return strerror(sysno);
-#endif
-}
-
 void error_render(const struct error *e, char *out, size_t out_size)
 {
 	const char *why = NULL;
@@ -148,7 +139,7 @@ void error_render(const struct error *e, char *out, size_t out_size)
 		(void)snprintf(out, out_size, "%s", e->text);
 		return;
 	}
-	why = sysno_text(e->sysno);
+	why = errno_text(e->sysno);
 	if (why) {
 		(void)snprintf(out, out_size, "%s: %s", e->text, why);
 	} else {
