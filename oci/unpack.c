@@ -377,15 +377,14 @@ static int rename_new(void *ctx)
 {
 	const struct renaming *r = ctx;
 
-	if (renameat2(r->from_fd, r->from, r->to_fd, r->to, RENAME_NOREPLACE) == 0) {
-		return 0;
-	}
+	int n = sys_rename_new(r->from_fd, r->from, r->to_fd, r->to);
+
 	/* Some file systems (and NFS) have no flags; a rename over a directory that is not empty
 	 * fails by itself. */
-	if (errno == EINVAL && renameat(r->from_fd, r->from, r->to_fd, r->to) == 0) {
-		return 0;
+	if (n == -EINVAL) {
+		n = renameat(r->from_fd, r->from, r->to_fd, r->to) < 0 ? -errno : 0;
 	}
-	return errno == EEXIST || errno == ENOTEMPTY ? 0 : -errno;
+	return n == -EEXIST || n == -ENOTEMPTY ? 0 : n;
 }
 
 /* Someone else may have been first, with the same content. Moving a directory needs permission to

@@ -21,10 +21,14 @@
 #include <sys/mount.h> /* MS_*, MNT_DETACH: after linux/mount.h, whose MS_* it replaces */
 #include <sys/stat.h>
 #include <sys/types.h>
-#include <unistd.h> /* CLOSE_RANGE_CLOEXEC */
+#include <unistd.h>
 
 #include <osbx/compiler.h>
 
+/* Linux 5.11; not in the headers of musl. */
+#ifndef CLOSE_RANGE_CLOEXEC
+#	define CLOSE_RANGE_CLOEXEC 4U
+#endif
 /* Linux 6.3; Debian 12 has the headers of 6.1. */
 #ifndef MFD_NOEXEC_SEAL
 #	define MFD_NOEXEC_SEAL 0x0008U
@@ -101,6 +105,8 @@ int sys_capget(struct sys_caps *out_caps) MUST_CHECK;
 int sys_capset(const struct sys_caps *caps) MUST_CHECK;
 /* seccomp(SECCOMP_SET_MODE_FILTER); needs no_new_privs or CAP_SYS_ADMIN. */
 int sys_seccomp(const struct sock_filter *insns, size_t n) MUST_CHECK;
+/* renameat2(2) with RENAME_NOREPLACE: -EEXIST when TO is there. */
+int sys_rename_new(int from_fd, const char *from, int to_fd, const char *to) MUST_CHECK;
 /* mknodat(2). */
 int sys_mknod_at(int dir_fd, const char *name, mode_t mode, dev_t dev) MUST_CHECK;
 /* Bring the loopback device of this network namespace up (SIOCSIFFLAGS). */

@@ -13,17 +13,6 @@
 #include <osbx/mem.h>
 #include <osbx/sys.h>
 
-/* Linux 5.9, 6.3; not in the headers of older systems. */
-#ifndef CLOSE_RANGE_CLOEXEC
-#	define CLOSE_RANGE_CLOEXEC 4U
-#endif
-#ifndef MFD_NOEXEC_SEAL
-#	define MFD_NOEXEC_SEAL 8U
-#endif
-#ifndef MFD_EXEC
-#	define MFD_EXEC 16U
-#endif
-
 #define READ_CHUNK       65536U
 #define COPY_CHUNK       131072U
 #define COPY_RANGE_CHUNK (1U << 30)

@@ -13,6 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#ifndef STATX_MNT_ID
+#	include <linux/stat.h> /* musl has struct statx since 1.2.4 */
+#endif
 
 #include <osbx/fd.h>
 #include <osbx/file.h>
@@ -118,7 +123,8 @@ static int check_mount(struct remove_walk *w, int fd, mode_t *out_mode)
 {
 	struct statx st;
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_MNT_ID, &st) < 0) {
+	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_MNT_ID, &st) <
+			0) {
 		return -errno;
 	}
 	if ((st.stx_mask & STATX_MNT_ID) == 0) {

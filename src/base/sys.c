@@ -317,6 +317,12 @@ int sys_seccomp(const struct sock_filter *insns, size_t n)
 	return result(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog));
 }
 
+int sys_rename_new(int from_fd, const char *from, int to_fd, const char *to)
+{
+	/* RENAME_NOREPLACE is in <linux/fs.h>, which does not go with <sys/mount.h>. */
+	return result(syscall(SYS_renameat2, from_fd, from, to_fd, to, 1U));
+}
+
 int sys_mknod_at(int dir_fd, const char *name, mode_t mode, dev_t dev)
 {
 	return result(mknodat(dir_fd, name, mode, dev));

@@ -143,6 +143,45 @@ int plan_process(const struct plan_input *in, struct execd_process *out_process,
 	return 0;
 }
 
+/* Those of the kernel, and the range that glibc leaves to programs, which is what images mean; the
+ * C library that osbx is linked with may keep more for itself. */
+#define RT_MIN 34
+#define RT_MAX 64
+
+static const char signal_names[][8] = {
+	[SIGHUP] = "HUP",
+	[SIGINT] = "INT",
+	[SIGQUIT] = "QUIT",
+	[SIGILL] = "ILL",
+	[SIGTRAP] = "TRAP",
+	[SIGABRT] = "ABRT",
+	[SIGBUS] = "BUS",
+	[SIGFPE] = "FPE",
+	[SIGKILL] = "KILL",
+	[SIGUSR1] = "USR1",
+	[SIGSEGV] = "SEGV",
+	[SIGUSR2] = "USR2",
+	[SIGPIPE] = "PIPE",
+	[SIGALRM] = "ALRM",
+	[SIGTERM] = "TERM",
+	[SIGSTKFLT] = "STKFLT",
+	[SIGCHLD] = "CHLD",
+	[SIGCONT] = "CONT",
+	[SIGSTOP] = "STOP",
+	[SIGTSTP] = "TSTP",
+	[SIGTTIN] = "TTIN",
+	[SIGTTOU] = "TTOU",
+	[SIGURG] = "URG",
+	[SIGXCPU] = "XCPU",
+	[SIGXFSZ] = "XFSZ",
+	[SIGVTALRM] = "VTALRM",
+	[SIGPROF] = "PROF",
+	[SIGWINCH] = "WINCH",
+	[SIGPOLL] = "POLL",
+	[SIGPWR] = "PWR",
+	[SIGSYS] = "SYS",
+};
+
 static int rt_signal(const char *name)
 {
 	const char *from_min = str_after(name, "RTMIN");
@@ -157,9 +196,9 @@ static int rt_signal(const char *name)
 					       str_to_u64(text + 1, NSIG, &offset) < 0)) {
 		return -EINVAL;
 	}
-	int signo = from_min ? SIGRTMIN + (int)offset : SIGRTMAX - (int)offset;
+	int signo = from_min ? RT_MIN + (int)offset : RT_MAX - (int)offset;
 
-	return signo >= SIGRTMIN && signo <= SIGRTMAX ? signo : -EINVAL;
+	return signo >= RT_MIN && signo <= RT_MAX ? signo : -EINVAL;
 }
 
 int plan_stop_signal(const char *text)
@@ -174,10 +213,8 @@ int plan_stop_signal(const char *text)
 	}
 	const char *name = str_after(text, "SIG") ? str_after(text, "SIG") : text;
 
-	for (int signo = 1; signo < NSIG; signo++) {
-		const char *known = sigabbrev_np(signo);
-
-		if (known && str_eq(known, name)) {
+	for (int signo = 1; signo < (int)ARRAY_SIZE(signal_names); signo++) {
+		if (str_eq(signal_names[signo], name)) {
 			return signo;
 		}
 	}

@@ -359,6 +359,11 @@ int sys_seccomp(const struct sock_filter *insns, size_t n)
 	return call("seccomp %zu", n);
 }
 
+int sys_rename_new(int from_fd, const char *from, int to_fd, const char *to)
+{
+	return call("rename_new %s %s %s %s", fd_text(from_fd), from, fd_text(to_fd), to);
+}
+
 int sys_mknod_at(int dir_fd, const char *name, mode_t mode, dev_t dev)
 {
 	return call("mknod %s %s %o %llx", fd_text(dir_fd), name, mode, (unsigned long long)dev);

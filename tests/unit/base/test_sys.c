@@ -245,6 +245,17 @@ START_TEST(seccomp_wants_a_program)
 }
 END_TEST
 
+START_TEST(renames_to_what_is_not_there)
+{
+	ck_assert_int_eq(mkdirat(unit_fd, "a", 0700), 0);
+	ck_assert_int_eq(mkdirat(unit_fd, "b", 0700), 0);
+	ck_assert_int_eq(sys_rename_new(unit_fd, "a", unit_fd, "b"), -EEXIST);
+	ck_assert_int_eq(sys_rename_new(unit_fd, "a", unit_fd, "c"), 0);
+	ck_assert_int_eq(sys_rename_new(unit_fd, "a", unit_fd, "d"), -ENOENT);
+	ck_assert_int_eq(faccessat(unit_fd, "c", F_OK, 0), 0);
+}
+END_TEST
+
 START_TEST(mknod_makes_a_fifo)
 {
 	struct stat st;
@@ -433,6 +444,7 @@ int main(void)
 	suite_add_tcase(s, files);
 	unit_with_dir(root);
 	tcase_add_test(root, mknod_makes_a_fifo);
+	tcase_add_test(root, renames_to_what_is_not_there);
 	tcase_add_test(root, capabilities_go_down);
 	tcase_add_test(root, ids_of_the_namespace);
 	tcase_add_test(root, host_name);
