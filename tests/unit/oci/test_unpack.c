@@ -81,7 +81,9 @@ static void add_tar(struct buf *tar)
 
 static void add_three(void)
 {
-	ADD({ .name = "a", .data = "1" }, { .name = "d/f", .data = "1" }, { .name = "gone" });
+	/* Of another owner and set-id: what fs.protected_hardlinks guards. */
+	ADD({ .name = "a", .data = "1" }, { .name = "d/f", .data = "1", .mode = 04755, .uid = 33 },
+			{ .name = "gone" });
 	ADD({ .name = "d", .type = '5', .mode = 0500 }, { .name = ".wh.gone" });
 	ADD({ .name = "l", .type = '1', .link = "d/f" }, { .name = "d/new", .data = "2" });
 }
