@@ -108,9 +108,33 @@ static bool is_of_machine(const struct error *e)
 	}
 }
 
-void doctor_explain(struct error *e)
+/* "CAUSE: REMEDY" as far as there is room. */
+static void hint_set(struct error *e, const char *cause, const char *remedy)
 {
 	static const char elsewhere[] = "osbx doctor has the remedy";
+	/* Some errors are the cause itself. */
+	const bool is_said = strstr(e->text, cause) != NULL;
+	const size_t before = is_said ? 0 : strlen(cause) + strlen(": ");
+	const size_t line = remedy ? strcspn(remedy, "\n") : 0;
+
+	if (is_said && !remedy) {
+		return;
+	}
+	e->hint[0] = '\0';
+	if (before + strlen(elsewhere) >= sizeof(e->hint)) {
+		(void)error_hint(e, "osbx doctor has the cause and the remedy");
+	} else if (line > 0 && before + line < sizeof(e->hint)) {
+		(void)error_hint(e, "%s%s%.*s", is_said ? "" : cause, is_said ? "" : ": ",
+				(int)line, remedy);
+	} else if (remedy) {
+		(void)error_hint(e, "%s%s%s", is_said ? "" : cause, is_said ? "" : ": ", elsewhere);
+	} else {
+		(void)error_hint(e, "%s", cause);
+	}
+}
+
+void doctor_explain(struct error *e)
+{
 	autofree char *cause = NULL;
 	autofree char *remedy = NULL;
 
@@ -120,16 +144,7 @@ void doctor_explain(struct error *e)
 	autofree struct doctor_facts *f = doctor_facts_read();
 
 	if (doctor_find_cause(f, e, &cause, &remedy)) {
-		size_t line = remedy ? strcspn(remedy, "\n") : 0;
-		/* Some errors are the cause itself. */
-		bool is_said = strstr(e->text, cause) != NULL;
-		size_t before = is_said ? 0 : strlen(cause) + strlen(": ");
-		bool fits = line > 0 && before + line < sizeof(e->hint);
-
-		e->hint[0] = '\0';
-		(void)error_hint(e, "%s%s%.*s", is_said ? "" : cause, is_said ? "" : ": ",
-				fits ? (int)line : (int)strlen(elsewhere),
-				fits ? remedy : elsewhere);
+		hint_set(e, cause, remedy);
 	} else if (is_of_machine(e)) {
 		(void)error_hint(e, "osbx doctor looks for the cause");
 	}

@@ -418,8 +418,8 @@ const struct doctor_finding doctor_findings[] = {
 			"{root} has {free} free: too little for images of usual size", "osbx gc",
 			{ 0 } },
 	{ DOCTOR_PART_STORE, store_lacks_attributes,
-			"{root} is on {fs} without extended attributes user.*: overlay cannot "
-			"replace directories, nor osbx unpack images for a single id",
+			"{root} is on {fs} without extended attributes user.*: replaced directories "
+			"and single ids need them",
 			PLACE_REMEDY, { EOPNOTSUPP, EINVAL } },
 	{ DOCTOR_PART_RUNTIME, runtime_is_read_only, "{runtime} is mounted read-only",
 			"export OSBX_RUNTIME=/tmp/osbx-$(id -u)", { EROFS, EACCES } },

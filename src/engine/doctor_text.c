@@ -251,21 +251,19 @@ char *doctor_text(const char *text, const struct doctor_facts *f)
 
 	while (*text != '\0' && r == 0) {
 		size_t plain = strcspn(text, "{");
-		size_t name = text[plain] == '{' ? strcspn(text + plain + 1, "}") : 0;
-		autofree char *value = value_find(f, text + plain + 1, name);
 
-		if (text[plain] == '{' && !value) {
-			/* A brace of the text. */
-			r = buf_append(&out, text, plain + 1);
-			text += plain + 1;
-			continue;
-		}
 		r = buf_append(&out, text, plain);
 		text += plain;
-		if (value && r == 0) {
-			r = buf_append_str(&out, value);
-			text += name + 2;
+		if (*text == '\0' || r < 0) {
+			break;
 		}
+		const char *end = strchr(text, '}');
+		autofree char *value =
+				end ? value_find(f, text + 1, (size_t)(end - text - 1)) : NULL;
+
+		/* Else it is a brace of the text. */
+		r = value ? buf_append_str(&out, value) : buf_append(&out, text, 1);
+		text = value ? end + 1 : text + 1;
 	}
 	return buf_take(&out);
 }
