@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module: engine
+ * ctl - what commands (and the API server) do to sandboxes of other processes.
+ *
+ * The file system is the database: a sandbox is found by its live directory (or, for a kept one,
+ * its record below ROOT), its state is read from state.json; only changes need its keeper. Every
+ * call that lists or finds begins with sandbox_sweep_dead: a lock nobody holds and a state that is
+ * still alive becomes Failed "keeper lost", and what it left is removed.
+ */
+#ifndef OSBX_CTL_H
+#define OSBX_CTL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <osbx/cleanup.h>
+#include <osbx/compiler.h>
+#include <osbx/ctl_proto.h>
+#include <osbx/dirs.h>
+#include <osbx/error.h>
+#include <osbx/execd_proto.h>
+#include <osbx/id.h>
+#include <osbx/packet.h>
+#include <osbx/state.h>
+
+/* One sandbox as ps and inspect show it. */
+struct sandbox_info {
+	struct sandbox_state state;
+	bool is_kept; /* its files stay when it ends */
+};
+
+struct sandbox_list {
+	struct sandbox_info *v;
+	size_t n;
+};
+
+void sandbox_list_done(struct sandbox_list *l);
+AUTO_DEFINE(sandbox_list, struct sandbox_list, sandbox_list_done);
+/* All sandboxes, oldest first; ended ones too when all. */
+int sandbox_list(const struct dirs *dirs, bool all, struct sandbox_list *out_list,
+		struct error *e) MUST_CHECK NONNULL(1, 3, 4);
+/* The sandbox that text names: its id, a unique prefix of at least 4 digits, or its name (a name
+ * wins over a prefix). ERRC_NOT_FOUND, or ERRC_CONFLICT for an ambiguous prefix. */
+int sandbox_find(const struct dirs *dirs, const char *text, struct sandbox_info *out_info,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+void sandbox_info_done(struct sandbox_info *info);
+AUTO_DEFINE(sandbox_info, struct sandbox_info, sandbox_info_done);
+/* The cheap sweep; idempotent, safe beside other processes doing the same. */
+int sandbox_sweep_dead(const struct dirs *dirs, struct error *e) MUST_CHECK NONNULL(1, 2);
+
+/* Connect to the keeper of id. fd, or -1 with ERRC_CONFLICT when the sandbox is not alive. */
+int ctl_connect(const struct dirs *dirs, const struct id *id, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* Send one request with its descriptors (borrowed). */
+int ctl_send(int sock, enum ctl_msg type, const void *payload, uint32_t n, const int *fds,
+		uint32_t fds_n, struct error *e) MUST_CHECK NONNULL(7);
+/* Wait for an answer of type want; FAILED becomes the error, the end of the connection
+ * ERRC_UNAVAILABLE. deadline_ms by clock_boot_ms, -1: for ever. Descriptors belong to the caller.
+ */
+int ctl_expect(int sock, enum ctl_msg want, struct packet *out_p, int64_t deadline_ms,
+		struct error *e) MUST_CHECK NONNULL(3, 5);
+/* Request and OK in one: stop, signal, pause, resume, renew. */
+int ctl_request(const struct dirs *dirs, const struct id *id, enum ctl_msg type,
+		const void *payload, uint32_t n, struct error *e) MUST_CHECK NONNULL(1, 2, 6);
+/* Remove a sandbox, alive (force: killed first) or ended, with everything it has. Idempotent and
+ * resumable. ERRC_CONFLICT when alive without force. */
+int sandbox_remove(const struct dirs *dirs, const struct id *id, bool force,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 4);
+
+#endif
