@@ -101,16 +101,25 @@ static void usage_close(struct unpack_usage *usage)
 	}
 }
 
-/* With a shared range its root must be able to pass through our directories. */
-static int give_to_root(int fd, const struct idmap *map)
+/* With a shared range, its root is no one we know: it may pass through our directories (those above
+ * are ours alone), and owns those of the layers. Passing only: the keeper's own ids must be able to
+ * do so too, before they change. */
+static int let_pass(const struct batch *b, int fd)
 {
-	uid_t uid = idmap_outside(map->uids, map->uids_n, 0);
-	gid_t gid = idmap_outside(map->gids, map->gids_n, 0);
+	return b->opts->map->mode == IDMAP_SHARED && fchmod(fd, DIRS_MODE | 0011) < 0 ? -errno : 0;
+}
+
+static int give_to_root(const struct batch *b, int fd)
+{
+	const struct idmap *map = b->opts->map;
 
 	if (map->mode != IDMAP_SHARED) {
 		return 0;
 	}
-	return fchown(fd, uid, gid) < 0 ? -errno : 0;
+	return fchown(fd, idmap_outside(map->uids, map->uids_n, 0),
+			       idmap_outside(map->gids, map->gids_n, 0)) < 0
+			       ? -errno
+			       : 0;
 }
 
 /* All helpers see the store's layers through one mount: a hard link cannot cross two. */
@@ -134,9 +143,9 @@ static int layers_tree_open(struct batch *b)
 
 static int make_dirs(struct batch *b)
 {
-	int rc = give_to_root(b->layers_fd, b->opts->map);
+	int rc = let_pass(b, b->layers_fd);
 
-	rc = rc < 0 ? rc : give_to_root(b->staging.dir_fd, b->opts->map);
+	rc = rc < 0 ? rc : let_pass(b, b->staging.dir_fd);
 	for (size_t i = 0; rc == 0 && i < b->n; i++) {
 		char name[NUMBER_MAX];
 		autoclose int fd = -1;
@@ -148,7 +157,7 @@ static int make_dirs(struct batch *b)
 		rc = mkdirat(b->staging.dir_fd, name, DIRS_MODE) < 0 ? -errno : 0;
 		if (rc == 0) {
 			fd = fd_open_at(b->staging.dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
-			rc = fd < 0 ? fd : give_to_root(fd, b->opts->map);
+			rc = fd < 0 ? fd : give_to_root(b, fd);
 		}
 	}
 	return rc;
