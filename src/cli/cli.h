@@ -13,18 +13,21 @@
 #include <osbx/idmap.h>
 #include <osbx/store.h>
 
-extern const struct args_command cmd_run;     /* cmd_run.c */
-extern const struct args_command cmd_load;    /* cmd_load.c */
-extern const struct args_command cmd_images;  /* cmd_images.c */
-extern const struct args_command cmd_rmi;     /* cmd_rmi.c */
-extern const struct args_command cmd_tag;     /* cmd_rmi.c */
-extern const struct args_command cmd_save;    /* cmd_save.c */
-extern const struct args_command cmd_gc;      /* cmd_gc.c */
-extern const struct args_command cmd_doctor;  /* cmd_doctor.c */
+extern const struct args_command cmd_run;        /* cmd_run.c */
+extern const struct args_command cmd_load;       /* cmd_load.c */
+extern const struct args_command cmd_images;     /* cmd_images.c */
+extern const struct args_command cmd_pull;       /* cmd_pull.c */
+extern const struct args_command cmd_login;      /* cmd_login.c */
+extern const struct args_command cmd_logout;     /* cmd_login.c */
+extern const struct args_command cmd_rmi;        /* cmd_rmi.c */
+extern const struct args_command cmd_tag;        /* cmd_rmi.c */
+extern const struct args_command cmd_save;       /* cmd_save.c */
+extern const struct args_command cmd_gc;         /* cmd_gc.c */
+extern const struct args_command cmd_doctor;     /* cmd_doctor.c */
 extern const struct args_command cmd_completion; /* cmd_completion.c */
-extern const struct args_command cmd_version; /* cmd_version.c */
-extern const struct args_command cmd_unpack;  /* cmd_hidden.c */
-extern const struct args_command cmd_fetch;   /* cmd_hidden.c */
+extern const struct args_command cmd_version;    /* cmd_version.c */
+extern const struct args_command cmd_unpack;     /* cmd_hidden.c */
+extern const struct args_command cmd_fetch;      /* cmd_hidden.c */
 
 /* All of them, in the order of the help (main.c). */
 extern const struct args_command *const cli_commands[];
@@ -54,6 +57,9 @@ int cli_fail(const struct error *e) NONNULL(1);
 int cli_print(const struct buf *text) NONNULL(1);
 /* "osbx VERSION" for scripts; exit status. */
 int cli_version_print(void);
+/* The value of --tls-verify: 1 or 0. */
+int cli_parse_tls_verify(int *out_verify, const char *value, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
 /* Free content that neither an image nor a sandbox refers to. */
 int cli_collect(struct cli_store *cs, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Give the unpack helper its syscall filter (policy and oci do not know each other). */

@@ -4,6 +4,7 @@
 
 #include <osbx/fd.h>
 #include <osbx/log.h>
+#include <osbx/str.h>
 
 #include "cli.h"
 
@@ -36,6 +37,15 @@ int cli_fail(const struct error *e)
 {
 	log_print_error(e);
 	return error_exit_status(e->code);
+}
+
+int cli_parse_tls_verify(int *out_verify, const char *value, struct error *e)
+{
+	if (!str_eq(value, "true") && !str_eq(value, "false")) {
+		return error_set(e, ERRC_INVALID, "expected true or false");
+	}
+	*out_verify = str_eq(value, "true") ? 1 : 0;
+	return 0;
 }
 
 int cli_print(const struct buf *text)

@@ -15,11 +15,14 @@
 
 const struct args_command *const cli_commands[] = {
 	&cmd_run,
+	&cmd_pull,
 	&cmd_load,
 	&cmd_save,
 	&cmd_images,
 	&cmd_tag,
 	&cmd_rmi,
+	&cmd_login,
+	&cmd_logout,
 	&cmd_gc,
 	&cmd_doctor,
 	&cmd_version,

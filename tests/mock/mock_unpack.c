@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -9,9 +10,26 @@
 #include "../../oci/unpack.h"
 #include "mock_unpack.h"
 
-#define BLOB_MAX (1U << 20)
+#define BLOB_MAX  (1U << 20)
+#define MOMENT_MS 10
 
 struct mock_unpack mock_unpack;
+
+/* As the real one does while its helpers read. */
+static int wait_for_bytes(const struct unpack_feed *feed, int blob_fd, struct error *e)
+{
+	struct pollfd fds[] = { { .fd = blob_fd, .events = POLLIN } };
+
+	do {
+		if (poll(fds, 1, MOMENT_MS) < 0) {
+			return error_sys(e, errno, "poll");
+		}
+		if (feed->pump(feed->ctx, e) < 0) {
+			return -1;
+		}
+	} while (fds[0].revents == 0);
+	return 0;
+}
 
 static int layer_take(struct store *st, const struct unpack_opts *opts, struct unpack_layer *u,
 		struct error *e)
@@ -20,8 +38,10 @@ static int layer_take(struct store *st, const struct unpack_opts *opts, struct u
 	struct digest got = { .text = "" };
 	char path[256];
 
-	(void)opts;
 	mock_unpack.read++;
+	if (opts->feed && wait_for_bytes(opts->feed, u->blob_fd, e) < 0) {
+		return -1;
+	}
 	if (fd_read_all(u->blob_fd, &bytes) < 0) {
 		return error_set(e, ERRC_INTERNAL, "read");
 	}
@@ -29,6 +49,7 @@ static int layer_take(struct store *st, const struct unpack_opts *opts, struct u
 		return -1;
 	}
 	if (bytes.n != u->layer->size || !digest_eq(&got, &u->layer->blob)) {
+		u->failed = true;
 		return error_set(e, ERRC_INVALID, "blob %s: its bytes are others",
 				u->layer->blob.text);
 	}
