@@ -38,7 +38,9 @@ static int make_device(int dir_fd, const char *name, struct error *e)
 		return 0;
 	}
 	(void)error_sys(e, -rc, "make whiteout of %.128s", name);
-	return rc == -EPERM ? error_hint(e, "whiteouts of an ordinary user need Linux 5.8") : -1;
+	return rc == -EPERM ? error_hint(e, "the store needs Linux 5.8 and must not itself stand on "
+					    "overlayfs: set OSBX_ROOT to another file system")
+			    : -1;
 }
 
 /* Hide what layers below have as name in the directory entered last: a directory of this layer
