@@ -5,6 +5,7 @@
 #include <osbx/fd.h>
 #include <osbx/log.h>
 #include <osbx/mem.h>
+#include <osbx/program.h>
 #include <osbx/str.h>
 
 #include "import.h"
@@ -12,11 +13,12 @@
 
 #define ATTEMPTS_MAX 2 /* the second one starts anew what was wrong */
 
-/* What a name may stand for, in order of preference. */
+/* What a name may stand for: in the store first what it says, as Docker Hub has it, because images
+ * that were loaded have short names too; then the registries of the search list. */
 struct names {
 	struct ref *v;
 	size_t n;
-	size_t remote_n; /* of them those that may be pulled */
+	size_t remote; /* first one that may be pulled */
 };
 
 static void names_done(struct names *names)
@@ -205,6 +207,8 @@ static int names_make(const struct ref *ref, const struct registry_config *confi
 	size_t n = ref->no_domain && config ? config->search.n : 0;
 	AUTO(ref) struct ref copy = REF_INIT;
 
+	ref_copy(ref, &copy);
+	names_add(out_names, &copy);
 	for (size_t i = 0; i < n; i++) {
 		AUTO(ref) struct ref r = REF_INIT;
 
@@ -213,10 +217,7 @@ static int names_make(const struct ref *ref, const struct registry_config *confi
 		}
 		names_add(out_names, &r);
 	}
-	/* Images that were loaded have short names too, whatever the list says. */
-	ref_copy(ref, &copy);
-	names_add(out_names, &copy);
-	out_names->remote_n = n > 0 ? n : 1;
+	out_names->remote = n > 0 ? 1 : 0;
 	return 0;
 }
 
@@ -248,7 +249,7 @@ static bool from_store(struct store *st, const struct names *names, const struct
 static int from_registries(struct store *st, const struct names *names,
 		const struct pull_opts *opts, struct pull_result *out_result, struct error *e)
 {
-	for (size_t i = 0; i < names->remote_n; i++) {
+	for (size_t i = names->remote; i < names->n; i++) {
 		struct error why = ERROR_INIT;
 
 		if (pull_from(st, &names->v[i], opts, out_result, &why) == 0) {
@@ -269,8 +270,7 @@ static int from_registries(struct store *st, const struct names *names,
 	return -1;
 }
 
-/* Does it only lack in the store what a registry may have? */
-static bool may_be_pulled(const struct error *why)
+bool image_may_be_pulled(const struct error *why)
 {
 	return why->code == ERRC_NOT_FOUND || why->code == ERRC_UNSUPPORTED;
 }
@@ -291,7 +291,8 @@ int image_pull(struct store *st, const struct ref *ref, const struct pull_opts *
 	if (opts->policy != PULL_ALWAYS && from_store(st, &names, opts, out_result, &why)) {
 		return 0;
 	}
-	if (opts->policy == PULL_NEVER || (opts->policy == PULL_MISSING && !may_be_pulled(&why))) {
+	if (opts->policy == PULL_NEVER ||
+			(opts->policy == PULL_MISSING && !image_may_be_pulled(&why))) {
 		*e = why;
 		return -1;
 	}
@@ -300,7 +301,7 @@ int image_pull(struct store *st, const struct ref *ref, const struct pull_opts *
 		return error_hint(e, "a pull needs the registry's name too: NAME@%.19s…",
 				ref->digest.text);
 	}
-	return from_registries(st, &names, opts, out_result, e);
+	return program_full(e) < 0 ? -1 : from_registries(st, &names, opts, out_result, e);
 }
 
 int registry_login(const char *domain, const struct credential *c, const struct pull_opts *opts,

@@ -283,8 +283,8 @@ int entries_find(const struct descriptors *entries, const struct ref *ref, size_
 
 		error_set(e, ERRC_NOT_FOUND, "image %s is not in the store", name);
 		return error_hint(e,
-				"osbx images lists what is there; osbx load adds from oci:DIR, "
-				"oci-archive:FILE or docker-archive:FILE");
+				"osbx images lists what is there; osbx pull fetches it; osbx load "
+				"adds from oci:DIR, oci-archive:FILE or docker-archive:FILE");
 	}
 	*out_i = found;
 	return 0;

@@ -13,6 +13,7 @@
 #include <osbx/cleanup.h>
 #include <osbx/compiler.h>
 #include <osbx/error.h>
+#include <osbx/registry.h>
 #include <osbx/spec.h>
 #include <osbx/strv.h>
 
@@ -48,14 +49,16 @@ struct sandbox_request {
 	bool keep;
 	bool isolation;
 	enum spec_network network;
-	uint64_t caps;       /* workload's mask */
-	char *seccomp;       /* NULL or "default", "unconfined", or a file */
-	char *platform;      /* NULL: this machine */
+	uint64_t caps;  /* workload's mask */
+	char *seccomp;  /* NULL or "default", "unconfined", or a file */
+	char *platform; /* NULL: this machine */
+	enum pull_policy pull;
+	int tls_verify;      /* of a pull; 1, 0, or -1: as configured */
 	uint64_t unpack_max; /* 0: default */
 	uint64_t shm_bytes;  /* 0: default */
 };
 
-/* Defaults: network none, capabilities caps_workload_default. */
+/* Defaults: network none, capabilities caps_workload_default, a missing image is pulled. */
 void request_init(struct sandbox_request *r) NONNULL(1);
 void request_done(struct sandbox_request *r);
 AUTO_DEFINE(request, struct sandbox_request, request_done);

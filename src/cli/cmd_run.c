@@ -56,6 +56,29 @@ static int parse_volume(void *out, const char *value, struct error *e)
 	return request_add_volume(&((struct run_args *)out)->req, value, e);
 }
 
+static int parse_pull(void *out, const char *value, struct error *e)
+{
+	static const char *const policies[] = {
+		[PULL_MISSING] = "missing",
+		[PULL_ALWAYS] = "always",
+		[PULL_NEVER] = "never",
+	};
+	_Static_assert(ARRAY_SIZE(policies) == PULL_POLICY_COUNT, "every policy has a name");
+
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+		if (str_eq(value, policies[i])) {
+			((struct run_args *)out)->req.pull = (enum pull_policy)i;
+			return 0;
+		}
+	}
+	return error_set(e, ERRC_INVALID, "expected missing, always or never");
+}
+
+static int parse_tls_verify(void *out, const char *value, struct error *e)
+{
+	return cli_parse_tls_verify(&((struct run_args *)out)->req.tls_verify, value, e);
+}
+
 #define ARG(member) offsetof(struct run_args, member)
 
 static const struct args_option run_options[] = {
@@ -79,6 +102,8 @@ static const struct args_option run_options[] = {
 	{ "network", 0, ARGS_CALLBACK, 0, "none|host", "network (default: none)", parse_network },
 	{ "platform", 0, ARGS_STRING, ARG(platform), "OS/ARCH",
 			"choose this platform of an index instead of the machine's", NULL },
+	{ "pull", 0, ARGS_CALLBACK, 0, "missing|always|never",
+			"when to fetch the image (default: missing)", parse_pull },
 	{ "quiet", 'q', ARGS_FLAG, ARG(quiet), NULL, "no progress while an image is unpacked",
 			NULL },
 	{ "read-only", 0, ARGS_FLAG, ARG(req.read_only), NULL,
@@ -88,6 +113,8 @@ static const struct args_option run_options[] = {
 			NULL },
 	{ "shm-size", 0, ARGS_SIZE, ARG(req.shm_bytes), "SIZE", "size of /dev/shm (default 64m)",
 			NULL },
+	{ "tls-verify", 0, ARGS_CALLBACK, 0, "true|false",
+			"check the registry's certificate (default true)", parse_tls_verify },
 	{ "tmpfs", 0, ARGS_CALLBACK, 0, "DST[:SIZE]", "mount an empty tmpfs", parse_tmpfs },
 	{ "tty", 't', ARGS_FLAG, ARG(req.tty), NULL, "give it a terminal", NULL },
 	{ "unpack-max", 0, ARGS_SIZE, ARG(req.unpack_max), "SIZE",
@@ -214,7 +241,6 @@ static int run_run(int argc, char **argv)
 		.ctx = &bars,
 	};
 
-	cli_set_unpack_filter();
 	if (sandbox_run(&args.req, &opts, &end, &e) < 0) {
 		progress_free(TAKE_PTR(bars));
 		doctor_explain(&e);

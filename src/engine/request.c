@@ -20,6 +20,8 @@ void request_init(struct sandbox_request *r)
 	*r = (struct sandbox_request){
 		.network = SPEC_NETWORK_NONE,
 		.caps = caps_workload_default,
+		.pull = PULL_MISSING,
+		.tls_verify = -1,
 	};
 }
 

@@ -17,12 +17,14 @@
 #include <unistd.h>
 
 #include <osbx/cgroup.h>
+#include <osbx/config.h>
 #include <osbx/fd.h>
 #include <osbx/host.h>
 #include <osbx/launch.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
 #include <osbx/plan.h>
+#include <osbx/registry.h>
 #include <osbx/sandbox.h>
 
 #include "sandbox_internal.h"
@@ -47,7 +49,31 @@ static int phase_store(struct sandbox *s, struct error *e)
 	return s->hold_fd < 0 ? -1 : 0;
 }
 
-static int phase_image(struct sandbox *s, struct error *e)
+/* Only here the configuration is needed: a start of what is there does not wait for it. */
+static int image_fetch(struct sandbox *s, const struct image_opts *image, struct error *e)
+{
+	AUTO(config) struct config config = { .unpack_max = 0 };
+	AUTO(pull_result) struct pull_result result = { .image = NULL };
+	struct pull_opts opts = {
+		.image = *image,
+		.config = &config.registries,
+		.policy = s->req->pull,
+		.tls_verify = s->req->tls_verify,
+	};
+
+	config_init(&config);
+	if (config_load(&config, e) < 0) {
+		return -1;
+	}
+	opts.image.unpack_max = image->unpack_max ? image->unpack_max : config.unpack_max;
+	if (image_pull(s->store, &s->ref, &opts, &result, e) < 0) {
+		return -1;
+	}
+	s->img = TAKE_PTR(result.image);
+	return 0;
+}
+
+static int image_get(struct sandbox *s, struct error *e)
 {
 	const struct image_opts opts = {
 		.map = &s->map,
@@ -55,12 +81,26 @@ static int phase_image(struct sandbox *s, struct error *e)
 		.unpack_max = s->req->unpack_max,
 		.progress = s->opts->progress,
 	};
+	bool is_name = s->ref.transport == REF_NAME;
 
-	s->img = image_open(s->store, &s->ref, &opts, e);
+	if (!is_name || s->req->pull != PULL_ALWAYS) {
+		s->img = image_open(s->store, &s->ref, &opts, e);
+	}
+	if (s->img || (e->code != ERRC_OK && !(is_name && image_may_be_pulled(e)))) {
+		return s->img ? 0 : -1;
+	}
+	error_clear(e);
+	return image_fetch(s, &opts, e);
+}
+
+static int phase_image(struct sandbox *s, struct error *e)
+{
+	int r = image_get(s, e);
+
 	if (s->opts->on_image) {
 		s->opts->on_image(s->opts->ctx);
 	}
-	if (!s->img) {
+	if (r < 0) {
 		return -1;
 	}
 	return s->img->is_host ? host_skeleton(s->dirs.root_fd, &s->map, e) : 0;
