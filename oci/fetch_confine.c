@@ -90,8 +90,9 @@ int confine_limits(struct error *e)
 #if !OSBX_SANITIZED /* whose shadow is terabytes of address space */
 	rc = rc < 0 ? rc : limit_to(RLIMIT_AS, MEMORY_BYTES);
 #endif
-	/* Each thread of the resolver would reserve an arena of 128 MiB. */
+#ifdef M_ARENA_MAX /* each thread of the resolver would reserve an arena of 128 MiB */
 	(void)mallopt(M_ARENA_MAX, 1);
+#endif
 	return rc < 0 ? error_sys(e, -rc, "limit resources") : 0;
 }
 

@@ -23,6 +23,7 @@
 #include <osbx/limits.h>
 #include <osbx/log.h>
 #include <osbx/mem.h>
+#include <osbx/program.h>
 
 #include "import.h"
 #include "unpack.h"
@@ -382,7 +383,7 @@ int image_import(struct store *st, const struct blob_source *src, const struct r
 		.staging = STAGING_INIT,
 	};
 
-	if (documents_stage(&imp, e) < 0 || layers_plan(&imp, e) < 0 ||
+	if (program_full(e) < 0 || documents_stage(&imp, e) < 0 || layers_plan(&imp, e) < 0 ||
 			layers_unpack(&imp, e) < 0 || blobs_publish(&imp, e) < 0) {
 		return -1;
 	}

@@ -6,6 +6,7 @@
 #include <osbx/fd.h>
 #include <osbx/file.h>
 #include <osbx/mem.h>
+#include <osbx/program.h>
 #include <osbx/str.h>
 
 #include "layout.h"
@@ -94,6 +95,9 @@ static int archive_file_open(const struct ref *ref, struct error *e)
 static int archive_open(struct store *st, const struct ref *ref, uint64_t max, struct layout *l,
 		struct error *e)
 {
+	if (program_full(e) < 0) {
+		return -1;
+	}
 	autoclose int archive = archive_file_open(ref, e);
 	int r = 0;
 

@@ -15,6 +15,7 @@
 #include <osbx/fd.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
+#include <osbx/program.h>
 #include <osbx/secfilter.h>
 
 #include "secfilter_cache.h"
@@ -254,7 +255,7 @@ static int compile_path(const char *path, uint64_t caps, int cache_dir_fd, struc
 int secfilter_compile_file(const char *path, uint64_t caps, int cache_dir_fd,
 		struct secfilter *out_f, struct error *e)
 {
-	if (compile_path(path, caps, cache_dir_fd, out_f, e) < 0) {
+	if (program_full(e) < 0 || compile_path(path, caps, cache_dir_fd, out_f, e) < 0) {
 		return error_wrap(e, "seccomp profile %s", path);
 	}
 	return 0;

@@ -11,6 +11,7 @@
 #include <osbx/fd.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
+#include <osbx/program.h>
 #include <osbx/str.h>
 
 /* libinih cuts longer lines and section names without a word (INI_MAX_LINE, MAX_SECTION). */
@@ -31,6 +32,9 @@ static ini_parse_string_fn ini_load(struct error *e)
 {
 	static ini_parse_string_fn parse;
 
+	if (program_full(e) < 0) {
+		return NULL;
+	}
 	if (!parse) {
 		void *lib = dlopen("libinih.so.1", RTLD_NOW | RTLD_LOCAL);
 
@@ -115,6 +119,24 @@ static int lines_check(struct span text, const char *path, struct error *e)
 	return 0;
 }
 
+/* Comments alone need no library. */
+static bool has_entries(struct span text)
+{
+	struct span line;
+
+	while (span_next(&text, '\n', &line)) {
+		size_t i = 0;
+
+		while (i < line.n && (line.p[i] == ' ' || line.p[i] == '\t' || line.p[i] == '\r')) {
+			i++;
+		}
+		if (i < line.n && line.p[i] != '#' && line.p[i] != ';') {
+			return true;
+		}
+	}
+	return false;
+}
+
 int conf_parse(const char *path, const struct conf_key *keys, void *out, struct error *e)
 {
 	AUTO(buf) struct buf bytes = BUF_INIT(LIMIT_CONF_BYTES);
@@ -136,6 +158,9 @@ int conf_parse(const char *path, const struct conf_key *keys, void *out, struct 
 	}
 	if (lines_check(span_of(text), path, e) < 0) {
 		return -1;
+	}
+	if (!has_entries(span_of(text))) {
+		return 0;
 	}
 	ini_parse_string_fn parse = ini_load(e);
 

@@ -7,6 +7,7 @@
 
 #include <osbx/digest.h>
 #include <osbx/mem.h>
+#include <osbx/program.h>
 #include <osbx/str.h>
 
 #define SHA256_BYTES 32
@@ -75,6 +76,9 @@ int digest_load_library(struct error *e)
 
 	if (lib_handle) {
 		return 0;
+	}
+	if (program_full(e) < 0) {
+		return -1;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(names) && !handle; i++) {
 		handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);

@@ -51,6 +51,8 @@ int cli_store_open(struct cli_store *cs, bool hold, struct error *e) MUST_CHECK 
 void cli_store_done(struct cli_store *cs);
 AUTO_DEFINE(cli_store, struct cli_store, cli_store_done);
 
+/* First in each main: standard descriptors that are open, no rights that the caller has not. */
+int cli_begin(struct error *e) MUST_CHECK NONNULL(1);
 /* Print the error and give its exit status. */
 int cli_fail(const struct error *e) NONNULL(1);
 /* Write a finished document or text to standard output; exit status 0, or 125 with a message. */
@@ -62,7 +64,5 @@ int cli_parse_tls_verify(int *out_verify, const char *value, struct error *e) MU
 		NONNULL(1, 2, 3);
 /* Free content that neither an image nor a sandbox refers to. */
 int cli_collect(struct cli_store *cs, struct error *e) MUST_CHECK NONNULL(1, 2);
-/* Give the unpack helper its syscall filter (policy and oci do not know each other). */
-void cli_set_unpack_filter(void);
 
 #endif

@@ -8,6 +8,21 @@
 
 #include "cli.h"
 
+int cli_begin(struct error *e)
+{
+	int r = fd_sanitize();
+
+	if (r < 0) {
+		return error_sys(e, -r, "standard descriptors");
+	}
+	/* CVE-2020-5291: never act with rights that the caller has not. */
+	if (geteuid() != getuid() || getegid() != getgid()) {
+		(void)error_set(e, ERRC_DENIED, "osbx is installed set-user-ID or set-group-ID");
+		return error_hint(e, "chmod ug-s the program; osbx needs no privileges");
+	}
+	return 0;
+}
+
 int cli_store_open(struct cli_store *cs, bool hold, struct error *e)
 {
 	if (dirs_open(&cs->dirs, e) < 0 || idmap_choose(&cs->map, e) < 0) {

@@ -7,17 +7,13 @@
 
 static const struct args_option hidden_options[] = { { .name = NULL } };
 
-void cli_set_unpack_filter(void)
+/* Policy and oci do not know each other. */
+static int unpack_run(int argc, char **argv)
 {
 	struct secfilter filter = { .n = 0 };
 
 	secfilter_builtin(SECFILTER_UNPACK, &filter);
 	unpack_set_filter(filter.insns, filter.n);
-}
-
-static int unpack_run(int argc, char **argv)
-{
-	cli_set_unpack_filter();
 	return unpack_main(argc, argv);
 }
 

@@ -70,7 +70,6 @@ static int load_run(int argc, char **argv)
 	AUTO(strv) struct strv names = STRV_INIT;
 	AUTO(progress) struct progress *bars = progress_new(args.quiet || args.json);
 
-	cli_set_unpack_filter();
 	if (ref_parse(operands[0], &ref, &e) < 0 || cli_store_open(&cs, true, &e) < 0) {
 		return cli_fail(&e);
 	}

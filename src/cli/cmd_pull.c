@@ -125,7 +125,6 @@ static int pull_run(int argc, char **argv)
 	AUTO(cli_store) struct cli_store cs = CLI_STORE_INIT;
 
 	config_init(&config);
-	cli_set_unpack_filter();
 	if (config_load(&config, &e) < 0 || cli_store_open(&cs, true, &e) < 0) {
 		return cli_fail(&e);
 	}

@@ -9,6 +9,7 @@
 #include <osbx/guess.h>
 #include <osbx/log.h>
 #include <osbx/mem.h>
+#include <osbx/program.h>
 #include <osbx/str.h>
 
 #include "cli.h"
@@ -73,26 +74,12 @@ static int unknown_command(const char *name)
 	return cli_fail(&e);
 }
 
-static int start_checks(struct error *e)
-{
-	int r = fd_sanitize();
-
-	if (r < 0) {
-		return error_sys(e, -r, "standard descriptors");
-	}
-	/* CVE-2020-5291: never act with rights that the caller has not. */
-	if (geteuid() != getuid() || getegid() != getgid()) {
-		(void)error_set(e, ERRC_DENIED, "osbx is installed set-user-ID or set-group-ID");
-		return error_hint(e, "chmod ug-s the program; osbx needs no privileges");
-	}
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	struct error e = ERROR_INIT;
 
-	if (start_checks(&e) < 0) {
+	program_begin(argv);
+	if (cli_begin(&e) < 0) {
 		return cli_fail(&e);
 	}
 	if (argc < 2) {

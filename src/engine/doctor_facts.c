@@ -13,6 +13,7 @@
 #include <osbx/fd.h>
 #include <osbx/file.h>
 #include <osbx/mem.h>
+#include <osbx/program.h>
 #include <osbx/str.h>
 #include <osbx/sys.h>
 
@@ -243,9 +244,8 @@ void doctor_read_surroundings(int root_fd, struct doctor_facts *f)
 static void read_caller(struct doctor_facts *f)
 {
 	struct sys_caps caps = { 0 };
-	ssize_t n = readlink("/proc/self/exe", f->exe, sizeof(f->exe) - 1);
 
-	f->exe[n > 0 ? n : 0] = '\0';
+	(void)snprintf(f->exe, sizeof(f->exe), "%s", program_path());
 	f->uid = geteuid();
 	f->caps = sys_capget(&caps) == 0 ? caps.effective : 0;
 	f->no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0UL, 0UL, 0UL, 0UL) == 1;

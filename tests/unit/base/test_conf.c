@@ -92,6 +92,17 @@ static const struct {
 	{ "[registry \"x]\nmirror=a\n", ":2: [registry \"x]: expected" },
 };
 
+START_TEST(comments_alone_are_no_entries)
+{
+	struct error e = ERROR_INIT;
+	struct sample s = { .sets = 0 };
+
+	ck_assert_int_eq(parse("", &s, &e), 0);
+	ck_assert_int_eq(parse("\n \t\r\n# limits = none\n  ; x\n", &s, &e), 0);
+	ck_assert_int_eq(parse("# x\n  limits = none\n", &s, &e), -1);
+}
+END_TEST
+
 START_TEST(a_mistake_is_named_with_its_line)
 {
 	struct error e = ERROR_INIT;
@@ -144,6 +155,7 @@ int main(void)
 	TCase *tc = tcase_create("all");
 
 	tcase_add_test(tc, values_reach_their_setters);
+	tcase_add_test(tc, comments_alone_are_no_entries);
 	tcase_add_loop_test(tc, a_mistake_is_named_with_its_line, 0, ARRAY_SIZE(bad));
 	tcase_add_test(tc, the_first_mistake_wins);
 	tcase_add_test(tc, long_lines_are_not_cut);

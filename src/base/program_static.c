@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other implementation of program.h, in the static program alone. */
+#include <unistd.h>
+
+#include <osbx/fd.h>
+#include <osbx/full_image.h>
+#include <osbx/limits.h>
+#include <osbx/program.h>
+#include <osbx/sys.h>
+
+static char path[LIMIT_PATH_BYTES];
+static char **program_argv;
+
+void program_begin(char **argv)
+{
+	program_argv = argv;
+}
+
+const char *program_path(void)
+{
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	path[n > 0 ? n : 0] = '\0';
+	return path;
+}
+
+int program_full(struct error *e)
+{
+	char *name = program_argv[0];
+	autoclose int fd = fd_memfd_sealed("osbx", full_image, full_image_size, true);
+
+	if (fd < 0) {
+		return error_sys(e, -fd, "put osbx into memory");
+	}
+	if (program_path()[0] == '/') {
+		program_argv[0] = path;
+	}
+	int r = sys_execveat(fd, program_argv, environ);
+
+	program_argv[0] = name;
+	return error_sys(e, -r, "execute osbx in memory");
+}
