@@ -3,7 +3,7 @@
  * unpack - turn layer blobs into directories of the store, and archives into a staging directory.
  *
  * Each layer is handled by a process of its own ("osbx unpack"): a throw-away user namespace of
- * the store's id mode, chroot in the layer's staging directory, six capabilities, syscall filter.
+ * the store's id mode, chroot in the layer's staging directory, four capabilities, syscall filter.
  * One pass: copy to the blob store, SHA-256, inflate, SHA-256, untar.
  */
 #ifndef OSBX_OCI_UNPACK_H
