@@ -177,24 +177,6 @@ static int clone_host_sys(struct init_ctx *c, struct error *e)
 	return c->sys_fd < 0 ? error_sys(e, -c->sys_fd, "clone /sys") : 0;
 }
 
-/* In this mount namespace and by the caller's ids: overlay and open_tree(2) take no directory of
- * another mount namespace, and the ids of the sandbox may not pass the caller's directories. */
-int init_step_sources(struct init_ctx *c, struct error *e)
-{
-	if (c->spec->network == SPEC_NETWORK_HOST && clone_host_sys(c, e) < 0) {
-		return -1;
-	}
-	if (c->spec->map.mode == IDMAP_MAPPED) {
-		return 0;
-	}
-	for (size_t i = 0; i < c->spec->trees_n; i++) {
-		if (tree_open(c, i, e) < 0) {
-			return -1;
-		}
-	}
-	return open_layers(c, false, e);
-}
-
 /* Receive the id-mapped trees that come with IDS_DONE and TREES. */
 static int receive_ids(struct init_ctx *c, struct error *e)
 {
@@ -222,9 +204,32 @@ static int receive_ids(struct init_ctx *c, struct error *e)
 	return 0;
 }
 
+/* In this mount namespace and by the caller's ids: overlay and open_tree(2) take no directory of
+ * another mount namespace, and the ids of the sandbox may not pass the caller's directories. Where
+ * layers/ belongs to container root and is closed to others (shared), it takes the map: before it
+ * is written the capabilities of this process mean nothing there. */
+int init_step_sources(struct init_ctx *c, struct error *e)
+{
+	if (c->spec->network == SPEC_NETWORK_HOST && clone_host_sys(c, e) < 0) {
+		return -1;
+	}
+	if (c->spec->map.mode == IDMAP_MAPPED) {
+		return 0;
+	}
+	if (c->spec->map.mode == IDMAP_SHARED && receive_ids(c, e) < 0) {
+		return -1;
+	}
+	for (size_t i = 0; i < c->spec->trees_n; i++) {
+		if (tree_open(c, i, e) < 0) {
+			return -1;
+		}
+	}
+	return open_layers(c, false, e);
+}
+
 int init_step_ids(struct init_ctx *c, struct error *e)
 {
-	if (receive_ids(c, e) < 0) {
+	if (c->spec->map.mode != IDMAP_SHARED && receive_ids(c, e) < 0) {
 		return -1;
 	}
 	int r = c->spec->map.setgroups ? sys_setgroups(0, NULL) : 0;
