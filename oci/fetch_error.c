@@ -54,23 +54,24 @@ _Static_assert(sizeof(certificate_texts) / sizeof(certificate_texts[0]) == CERTI
 static const struct {
 	CURLcode code;
 	bool may_pass;
+	bool more; /* libcurl's own words say more */
 	const char *text;
 } network_texts[] = {
-	{ CURLE_COULDNT_RESOLVE_PROXY, true, "the name of its proxy cannot be resolved" },
-	{ CURLE_COULDNT_RESOLVE_HOST, true, "the name cannot be resolved" },
-	{ CURLE_COULDNT_CONNECT, true, "cannot connect" },
-	{ CURLE_OPERATION_TIMEDOUT, true, "no answer, or too slow a one" },
-	{ CURLE_PARTIAL_FILE, true, "the connection was cut" },
-	{ CURLE_GOT_NOTHING, true, "the connection was cut" },
-	{ CURLE_SEND_ERROR, true, "the connection was cut" },
-	{ CURLE_RECV_ERROR, true, "the connection was cut" },
-	{ CURLE_HTTP2, true, "the connection was cut" },
-	{ CURLE_HTTP2_STREAM, true, "the connection was cut" },
-	{ CURLE_PROXY, true, "its proxy does not connect" },
-	{ CURLE_SSL_CONNECT_ERROR, true, "cannot agree on TLS" },
-	{ CURLE_WEIRD_SERVER_REPLY, false, "the answer is not HTTP" },
-	{ CURLE_UNSUPPORTED_PROTOCOL, false, "the answer is not HTTP" },
-	{ CURLE_WRITE_ERROR, false, "the answer is too large" },
+	{ CURLE_COULDNT_RESOLVE_PROXY, true, false, "the name of its proxy cannot be resolved" },
+	{ CURLE_COULDNT_RESOLVE_HOST, true, false, "the name cannot be resolved" },
+	{ CURLE_COULDNT_CONNECT, true, false, "cannot connect" },
+	{ CURLE_OPERATION_TIMEDOUT, true, false, "no answer in time, or too slow a one" },
+	{ CURLE_PARTIAL_FILE, true, false, "the connection was cut" },
+	{ CURLE_GOT_NOTHING, true, false, "the connection was cut" },
+	{ CURLE_SEND_ERROR, true, true, "the connection was cut" },
+	{ CURLE_RECV_ERROR, true, true, "the connection was cut" },
+	{ CURLE_HTTP2, true, true, "the connection was cut" },
+	{ CURLE_HTTP2_STREAM, true, true, "the connection was cut" },
+	{ CURLE_PROXY, true, true, "its proxy does not connect" },
+	{ CURLE_SSL_CONNECT_ERROR, true, true, "cannot agree on TLS" },
+	{ CURLE_WEIRD_SERVER_REPLY, false, false, "the answer is not HTTP" },
+	{ CURLE_UNSUPPORTED_PROTOCOL, false, false, "the answer is not HTTP" },
+	{ CURLE_WRITE_ERROR, false, false, "the answer is too large" },
 };
 
 /* Rows for refusals that say their reason better than the status does. */
@@ -177,25 +178,33 @@ static int failure_of_proxy(const struct failure *f, long status, struct error *
 					   : "https_proxy and no_proxy choose the proxy");
 }
 
-/* What the library has to say beyond our row. */
 static void detail_add(const struct failure *f, struct error *e)
 {
 	char detail[DETAIL_MAX];
-	int sysno = exchange_errno(f->x);
 	size_t n = strlen(e->text);
 
 	str_printable(f->x->detail, detail, sizeof(detail));
-	if (f->x->code == CURLE_COULDNT_CONNECT && sysno > 0) {
-		e->sysno = sysno;
-	} else if (detail[0] != '\0' && n < sizeof(e->text)) {
+	if (detail[0] != '\0' && n < sizeof(e->text)) {
 		(void)snprintf(e->text + n, sizeof(e->text) - n, " (%s)", detail);
 	}
+}
+
+/* Row of a code; ARRAY_SIZE when it has none. */
+static size_t network_row(CURLcode code)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(network_texts) && network_texts[i].code != code) {
+		i++;
+	}
+	return i;
 }
 
 int failure_of_network(const struct failure *f, struct error *e)
 {
 	long proxy = exchange_proxy_status(f->x);
-	const char *text = f->x->client->lib->curl_easy_strerror(f->x->code);
+	size_t row = network_row(f->x->code);
+	bool known = row < ARRAY_SIZE(network_texts);
 
 	if (f->x->code == CURLE_PEER_FAILED_VERIFICATION) {
 		return failure_of_certificate(f, e);
@@ -203,13 +212,14 @@ int failure_of_network(const struct failure *f, struct error *e)
 	if (f->x->status == 0 && proxy >= 300) {
 		return failure_of_proxy(f, proxy, e);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(network_texts); i++) {
-		if (network_texts[i].code == f->x->code) {
-			text = network_texts[i].text;
-		}
+	(void)error_set(e, ERRC_UNAVAILABLE, "%s: %s: %s", f->label, f->place,
+			known ? network_texts[row].text : "the transfer failed");
+	if (!known || network_texts[row].more) {
+		detail_add(f, e);
 	}
-	(void)error_set(e, ERRC_UNAVAILABLE, "%s: %s: %s", f->label, f->place, text);
-	detail_add(f, e);
+	if (f->x->code == CURLE_COULDNT_CONNECT && exchange_errno(f->x) > 0) {
+		e->sysno = exchange_errno(f->x);
+	}
 	if (f->x->code == CURLE_SSL_CONNECT_ERROR) {
 		(void)error_hint(e, "a registry without TLS needs --tls-verify=false");
 	}
@@ -312,10 +322,7 @@ bool failure_may_pass(const struct exchange *x)
 		return x->status == STATUS_TIMEOUT || x->status == STATUS_RATE ||
 		       (x->status / 100 == HTTP_SERVER_ERR && x->status != STATUS_NEVER);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(network_texts); i++) {
-		if (network_texts[i].code == x->code) {
-			return network_texts[i].may_pass;
-		}
-	}
-	return false;
+	size_t row = network_row(x->code);
+
+	return row < ARRAY_SIZE(network_texts) && network_texts[row].may_pass;
 }

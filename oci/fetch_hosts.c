@@ -157,15 +157,19 @@ static void proxies_add(struct fetch_setup *s)
 	s->no_proxy = variable(none);
 }
 
+/* "python" of docker.io/library/python. */
 static char *display_name(const struct ref *ref)
 {
+	static const char tag[] = ":tag";
 	autofree char *full = NULL;
+	autofree char *shown = NULL;
 
 	if (!ref->repository) {
 		return mem_strdup(ref->domain);
 	}
-	full = mem_printf("%s/%s", ref->domain, ref->repository);
-	return ref_familiar(full);
+	full = mem_printf("%s/%s%s", ref->domain, ref->repository, tag);
+	shown = ref_familiar(full);
+	return mem_dup(shown, strlen(shown) - strlen(tag));
 }
 
 int fetch_setup_make(const struct ref *ref, const struct pull_opts *opts,

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # registry_certs.sh DIR: a certificate authority and what it signed, with keys of no worth.
 #   DIR/ca.pem                     the authority
-#   DIR/{good,expired,name}.pem    for localhost, 127.0.0.1 and ::1; for them but expired; for another name; each .key
+#   DIR/{good,expired,name}.pem    for localhost, registry.test and this machine's addresses; the same
+#                                 but expired; for another name; each with its .key
 #   DIR/token.pem                  signs tokens, also serves them
 set -eu
 dir=${1:?usage: registry_certs.sh DIR}
 mkdir -p "$dir"
 cd "$dir"
 new_key="openssl req -newkey rsa:2048 -nodes -sha256"
-names='subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1'
+names='subjectAltName=DNS:localhost,DNS:registry.test,IP:127.0.0.1,IP:::1'
 
 cat >ca.conf <<END
 [ca]

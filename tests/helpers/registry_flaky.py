@@ -21,7 +21,7 @@ Actions (offsets count from the start of the whole object, also when a Range is 
     norange                     200 whatever Range says;  badrange: a 206 that begins elsewhere;  416: that
     drop                        close without an answer
     garbage                     an answer that is not HTTP
-The log has one line a request: METHOD PATH RANGE-or-- AUTHORIZATION-SCHEME-or-- HOST
+The log has one line a request: METHOD PATH RANGE-or-- AUTHORIZATION-SCHEME-or-- HOST REQUESTS-AT-ONCE
 """
 import argparse
 import http.client
@@ -119,7 +119,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def note(self):
         scheme = (self.headers.get('Authorization') or '-').split()[0]
-        line = f"{self.command} {self.path} {self.headers.get('Range', '-')} {scheme} {self.headers.get('Host')}\n"
+        line = f"{self.command} {self.path} {self.headers.get('Range', '-')} {scheme} {self.headers.get('Host')} {self.server.busy}\n"
         with open(self.server.log_path, 'a', encoding='utf-8') as f:
             f.write(line)
 
@@ -205,6 +205,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def serve(self):
+        with self.server.lock:
+            self.server.busy += 1
         self.note()
         action, argument = self.server.rules.find(self.command, self.path)
         try:
@@ -213,6 +215,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except (Gone, OSError):
             self.close_connection = True
             self.wfile = open(os.devnull, 'wb')
+        finally:
+            with self.server.lock:
+                self.server.busy -= 1
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = serve
 
@@ -221,6 +226,8 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
     request_queue_size = 64
     context = None
+    lock = threading.Lock()
+    busy = 0
 
     def get_request(self):
         connection, address = super().get_request()

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$here/../helpers/registry_lib.sh"
 
-for program in docker-registry openssl htpasswd; do
+for program in docker-registry openssl htpasswd nghttpx; do
 	if ! command -v "$program" >/dev/null; then
 		skip "registry client" "there is no $program"
 		done_testing
@@ -305,6 +305,18 @@ if [ "$OSBX_TEST_MODE" = root ]; then
 	is "$status" 0 'TLS: authority in /etc/docker/certs.d'
 fi
 
+# --- HTTP/2
+two=127.0.0.1:$(free_port)
+nghttpx --no-ocsp --workers=1 -f "${two%:*},${two##*:}" -b "${plain%:*},${plain##*:}" --accesslog-file="$tmp/two.log" \
+	--accesslog-format='$protocol_version $request' "$tmp/certs/good.key" "$tmp/certs/good.pem" >"$tmp/two.out" 2>&1 &
+server_add $!
+wait_for 20 is_answering "$two"
+fresh
+probe -c "$tmp/certs/ca.pem" blobs "$two/t/image:1" "$parts"
+same 'HTTP/2'
+wait_for 5 grep -q manifests "$tmp/two.log"
+is "$(cut -d' ' -f1 "$tmp/two.log" | sort -u)" HTTP/2 'HTTP/2 it was'
+
 # --- IPv6
 flaky_start six "$plain" --listen ::1
 probe manifest "[::1]:${flaky##*:}/t/image:1"
@@ -349,6 +361,42 @@ cat >"$tmp/auth.json" <<END
 END
 REGISTRY_AUTH_FILE=$tmp/auth.json probe -m "$flaky" manifest "$origin/t/image:1"
 is "$status" 0 'mirror: has its own'
+
+# --- proxies
+python3 "$helpers/registry_proxy.py" --user bob:pr0xy --log "$tmp/proxy.log" --port-file "$tmp/proxy.port" &
+server_add $!
+proxy=127.0.0.1:$(port_of "$tmp/proxy.port")
+far=registry.test:${good##*:}
+rules good '* ^ pass'
+https_proxy=http://bob:pr0xy@$proxy probe -d -c "$tmp/certs/ca.pem" manifest "$far/t/image:1"
+is "$status$(cat "$tmp/proxy.log")" "0CONNECT $far bob" 'proxy: https'
+ALL_PROXY=bob:pr0xy@$proxy probe -c "$tmp/certs/ca.pem" manifest "$far/t/image:1"
+is "$status" 0 'proxy: of ALL_PROXY, without a scheme'
+: >"$tmp/proxy.log"
+all_proxy=http://bob:pr0xy@$proxy probe -k manifest "registry.test:${plain##*:}/t/image:1"
+like "$status $(tr '\n' ' ' <"$tmp/proxy.log")" "^0 CONNECT .*bob GET http://registry.test:${plain##*:}/v2/t/image/manifests/1 bob" 'proxy: http'
+https_proxy=http://bob:wr0ng@$proxy probe -d -c "$tmp/certs/ca.pem" manifest "$far/t/image:1"
+like "$out" "error UNAVAILABLE .*$far: its proxy answers 407" 'proxy: wrong password'
+unlike "$out$err" 'wr0ng' 'proxy: its password is not said'
+https_proxy="http://bob:wr0ng@[$proxy" probe -d -c "$tmp/certs/ca.pem" manifest "$far/t/image:1"
+like "$out" 'error INVALID_REQUEST .*https_proxy: not the address of a proxy' 'proxy: not valid'
+unlike "$out$err" 'wr0ng' 'proxy: not valid, and not said'
+https_proxy="gopher://bob:wr0ng@$proxy" probe -d -c "$tmp/certs/ca.pem" manifest "$far/t/image:1"
+unlike "$out$err" 'wr0ng' 'proxy: of an unknown kind, and not said'
+: >"$tmp/proxy.log"
+HTTPS_PROXY=http://bob:pr0xy@$proxy no_proxy=.test probe -c "$tmp/certs/ca.pem" manifest "$far/t/image:1"
+like "$out" 'the name cannot be resolved' 'proxy: no_proxy'
+https_proxy=http://bob:pr0xy@$proxy probe -c "$tmp/certs/ca.pem" manifest "$good/t/image:1"
+is "$status$(cat "$tmp/proxy.log")" 0 'proxy: not for this machine'
+HTTP_PROXY=http://bob:pr0xy@$proxy probe -k manifest "registry.test:${plain##*:}/t/image:1"
+is "$status$(cat "$tmp/proxy.log")" 1 'proxy: HTTP_PROXY is not obeyed'
+
+# --- how many at once
+python3 "$helpers/registry_put.py" "$plain" t/many 1 "$tmp/put3" 40000 41000 42000 43000 44000 45000 46000 47000 >/dev/null
+rules origin 'GET blobs slow 100000'
+fresh
+probe blobs "$origin/t/many:1" "$parts"
+is "$status$(awk '{ if ($6 > n) n = $6 } END { print n }' "$tmp/origin.log")" 04 'four transfers at once'
 
 # --- pipes
 fresh
