@@ -107,16 +107,17 @@ static int append_line(struct buf *out, const struct doctor_line *line, bool col
 		[DOCTOR_NOTE] = "\033[33m",
 		[DOCTOR_FAIL] = "\033[31m",
 	};
+	const char *detail = line->detail ? line->detail : "";
 	int r = buf_appendf(out, "%s%-5s%s %s: ", colour ? colours[line->level] : "",
 			doctor_level_name(line->level), colour ? "\033[0m" : "", line->name);
 
 	if (r == 0) {
-		r = append_clean(out, "", line->detail ? line->detail : "");
+		r = append_clean(out, "", detail);
 	}
 	if (r == 0 && line->hint) {
 		r = append_clean(out, INDENT "hint: ", line->hint);
 	}
-	if (r == 0 && line->cause && !strstr(line->detail, line->cause)) {
+	if (r == 0 && line->cause && !strstr(detail, line->cause)) {
 		r = append_clean(out, INDENT "because: ", line->cause);
 	}
 	/* A step's cause is a line above, with its remedy. */

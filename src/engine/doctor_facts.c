@@ -80,10 +80,8 @@ void doctor_read_version(const struct utsname *uts, const char *signature, struc
 	(void)version_parse(uts->release, f->version);
 	/* "5.10.0-11-amd64" is of any 5.10: the number is the interface's. */
 	f->version_certain = f->version[2] > 0 || strchr(uts->release, '-') == NULL;
-	if (ubuntu && version_parse(ubuntu + 1, v) == 3) {
-		memcpy(f->version, v, sizeof(v));
-		f->version_certain = true;
-	} else if (debian && version_parse(debian + strlen("Debian "), v) == 3) {
+	if ((ubuntu && version_parse(ubuntu + 1, v) == 3) ||
+			(debian && version_parse(debian + strlen("Debian "), v) == 3)) {
 		memcpy(f->version, v, sizeof(v));
 		f->version_certain = true;
 	}

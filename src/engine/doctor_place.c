@@ -21,31 +21,31 @@
 #include "doctor_internal.h"
 
 static const struct fs_type {
-	uint32_t type;
 	const char *name;
+	uint32_t type;
 	bool refuses_upper; /* of an overlay: no whiteouts, no d_type or no extended attributes */
 } fs_types[] = {
-	{ EXT4_SUPER_MAGIC, "ext4", false },
-	{ XFS_SUPER_MAGIC, "xfs", false },
-	{ BTRFS_SUPER_MAGIC, "btrfs", false },
-	{ TMPFS_MAGIC, "tmpfs", false },
-	{ F2FS_SUPER_MAGIC, "f2fs", false },
-	{ 0x2fc12fc1, "zfs", false },
-	{ 0xca451a4e, "bcachefs", false },
-	{ RAMFS_MAGIC, "ramfs", false },
-	{ OVERLAYFS_SUPER_MAGIC, "overlay", true },
-	{ NFS_SUPER_MAGIC, "nfs", true },
-	{ 0x65735546, "fuse", true },
-	{ V9FS_MAGIC, "9p", true },
-	{ 0xff534d42, "cifs", true },
-	{ 0xfe534d42, "smb2", true },
-	{ MSDOS_SUPER_MAGIC, "vfat", true },
-	{ EXFAT_SUPER_MAGIC, "exfat", true },
-	{ ECRYPTFS_SUPER_MAGIC, "ecryptfs", true },
-	{ 0x00c36400, "ceph", true },
-	{ 0x0bd00bd0, "lustre", true },
-	{ 0x47504653, "gpfs", true },
-	{ SQUASHFS_MAGIC, "squashfs", true },
+	{ "ext4", EXT4_SUPER_MAGIC, false },
+	{ "xfs", XFS_SUPER_MAGIC, false },
+	{ "btrfs", BTRFS_SUPER_MAGIC, false },
+	{ "tmpfs", TMPFS_MAGIC, false },
+	{ "f2fs", F2FS_SUPER_MAGIC, false },
+	{ "zfs", 0x2fc12fc1, false },
+	{ "bcachefs", 0xca451a4e, false },
+	{ "ramfs", RAMFS_MAGIC, false },
+	{ "overlay", OVERLAYFS_SUPER_MAGIC, true },
+	{ "nfs", NFS_SUPER_MAGIC, true },
+	{ "fuse", 0x65735546, true },
+	{ "9p", V9FS_MAGIC, true },
+	{ "cifs", 0xff534d42, true },
+	{ "smb2", 0xfe534d42, true },
+	{ "vfat", MSDOS_SUPER_MAGIC, true },
+	{ "exfat", EXFAT_SUPER_MAGIC, true },
+	{ "ecryptfs", ECRYPTFS_SUPER_MAGIC, true },
+	{ "ceph", 0x00c36400, true },
+	{ "lustre", 0x0bd00bd0, true },
+	{ "gpfs", 0x47504653, true },
+	{ "squashfs", SQUASHFS_MAGIC, true },
 };
 
 static const struct fs_type *type_find(uint64_t type)

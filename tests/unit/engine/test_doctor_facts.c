@@ -3,6 +3,7 @@
 #include <linux/magic.h>
 
 #include <osbx/mem.h>
+#include <osbx/program.h>
 #include <osbx/str.h>
 
 #include "../../../src/engine/doctor_internal.h"
@@ -325,8 +326,12 @@ END_TEST
 /* On the machine that runs the test: nothing may be left, and all that is asked for is answered. */
 START_TEST(this_machine_is_read)
 {
-	autofree struct doctor_facts *f = doctor_facts_read();
+	char name[] = "test";
+	char *argv[] = { name, NULL };
 	struct doctor_lines lines = { .n = 0 };
+
+	program_begin(argv);
+	autofree struct doctor_facts *f = doctor_facts_read();
 
 	ck_assert_uint_eq(f->uid, geteuid());
 	ck_assert_uint_ge(f->version[0], 5);
