@@ -86,12 +86,13 @@ is "$("$OSBX" run -t "$image" sh -c 'test -t 0 && test -t 1 && echo tty' </dev/n
 # Signals go to the command, once
 for pair in HUP:15 INT:2 QUIT:3 TERM:15 USR1:10 USR2:12 ALRM:14; do
 	name=${pair%:*}
+	rm -f "$tmp/signal"
 	"$OSBX" run "$image" sh -c 'for s in INT QUIT TERM USR1 USR2 ALRM; do trap "echo got $s; exit 40" $s; done; echo ready; while :; do sleep 0.05; done' \
 		</dev/null >"$tmp/signal" 2>&1 &
 	pid=$!
 	# A shell's background job ignores INT and QUIT, and so does osbx then.
 	for _ in $(seq 100); do
-		grep -q ready "$tmp/signal" && break
+		grep -qs ready "$tmp/signal" && break
 		sleep 0.05
 	done
 	kill -$name $pid
