@@ -14,7 +14,6 @@
  * Entries are only ever removed or replaced in the directory on top, so the stack never holds a
  * directory that is gone.
  */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
