@@ -32,7 +32,7 @@ struct doctor_line {
 	char *detail;
 	char *cause;  /* of a failed step, where the machine explains it, else NULL */
 	char *remedy; /* commands to paste, one a line; NULL: none is known */
-	char *hint;   /* of a failed step without a cause: what its own code advises; or NULL */
+	char *hint;   /* of a failed step without a remedy: what its own code advises; or NULL */
 };
 
 struct doctor_lines {

@@ -63,14 +63,14 @@ static struct doctor_line *failed_step(struct doctor_report *r, const struct err
 	return &r->steps.v[r->steps.n - 1];
 }
 
-/* Without a finding, what the failing code itself advises. */
+/* Without a remedy, what the failing code itself advises. */
 static void step_explain(
 		struct doctor_report *r, const struct doctor_facts *f, const struct error *failure)
 {
 	struct doctor_line *step = failed_step(r, failure);
 
-	if (!doctor_find_cause(f, failure, &step->cause, &step->remedy) &&
-			failure->hint[0] != '\0') {
+	(void)doctor_find_cause(f, failure, &step->cause, &step->remedy);
+	if (!step->remedy && failure->hint[0] != '\0') {
 		step->hint = mem_strdup(failure->hint);
 	}
 }

@@ -30,7 +30,7 @@ static bool is_vague(const struct error *failure)
 
 static bool finding_explains(const struct doctor_finding *d, const struct error *failure)
 {
-	if (!failure || d->errnos[0] == 0) {
+	if (d->errnos[0] == 0) {
 		return false;
 	}
 	for (size_t i = 0; i < DOCTOR_ERRNOS_MAX && d->errnos[i] != 0; i++) {
@@ -41,11 +41,26 @@ static bool finding_explains(const struct doctor_finding *d, const struct error 
 	return is_vague(failure);
 }
 
-static void finding_add(const struct doctor_finding *d, const struct doctor_facts *f,
-		const struct error *failure, struct doctor_lines *out_lines)
+/* The finding that is the error itself: no other one explains it then. */
+static const struct doctor_finding *finding_said(
+		const struct doctor_facts *f, const struct error *failure)
+{
+	for (size_t i = 0; failure && i < doctor_findings_n; i++) {
+		const struct doctor_finding *d = &doctor_findings[i];
+		autofree char *cause = d->holds(f) ? doctor_text(d->cause, f) : NULL;
+
+		if (cause && finding_explains(d, failure) && strstr(failure->text, cause)) {
+			return d;
+		}
+	}
+	return NULL;
+}
+
+static void finding_add(const struct doctor_finding *d, const struct doctor_facts *f, bool explains,
+		struct doctor_lines *out_lines)
 {
 	const struct doctor_line line = {
-		.level = finding_explains(d, failure) ? DOCTOR_FAIL : DOCTOR_NOTE,
+		.level = explains ? DOCTOR_FAIL : DOCTOR_NOTE,
 		.name = doctor_parts[d->part].name,
 		.detail = doctor_text(d->cause, f),
 		.remedy = d->remedy ? doctor_text(d->remedy, f) : NULL,
@@ -57,6 +72,8 @@ static void finding_add(const struct doctor_finding *d, const struct doctor_fact
 void doctor_check(const struct doctor_facts *f, const struct error *failure,
 		struct doctor_lines *out_lines)
 {
+	const struct doctor_finding *said = finding_said(f, failure);
+
 	for (size_t part = 0; part < DOCTOR_PART_COUNT; part++) {
 		size_t before = out_lines->n;
 
@@ -64,7 +81,11 @@ void doctor_check(const struct doctor_facts *f, const struct error *failure,
 			const struct doctor_finding *d = &doctor_findings[i];
 
 			if (d->part == part && d->holds(f)) {
-				finding_add(d, f, failure, out_lines);
+				bool explains = said      ? d == said
+						: failure ? finding_explains(d, failure)
+							  : false;
+
+				finding_add(d, f, explains, out_lines);
 			}
 		}
 		if (out_lines->n == before) {
@@ -82,14 +103,17 @@ void doctor_check(const struct doctor_facts *f, const struct error *failure,
 bool doctor_find_cause(const struct doctor_facts *f, const struct error *failure, char **out_cause,
 		char **out_remedy)
 {
-	for (size_t i = 0; i < doctor_findings_n; i++) {
+	const struct doctor_finding *found = finding_said(f, failure);
+
+	for (size_t i = 0; !found && i < doctor_findings_n; i++) {
 		const struct doctor_finding *d = &doctor_findings[i];
 
-		if (finding_explains(d, failure) && d->holds(f)) {
-			*out_cause = doctor_text(d->cause, f);
-			*out_remedy = d->remedy ? doctor_text(d->remedy, f) : NULL;
-			return true;
-		}
+		found = finding_explains(d, failure) && d->holds(f) ? d : NULL;
 	}
-	return false;
+	if (!found) {
+		return false;
+	}
+	*out_cause = doctor_text(found->cause, f);
+	*out_remedy = found->remedy ? doctor_text(found->remedy, f) : NULL;
+	return true;
 }

@@ -90,6 +90,44 @@ START_TEST(versions_are_read)
 }
 END_TEST
 
+static const struct {
+	unsigned int version[3];
+	bool certain;
+	bool has_it;
+} pipes[] = {
+	{ { 5, 7, 0 }, true, false },
+	{ { 5, 8, 1 }, true, true },
+	{ { 5, 10, 101 }, true, true },
+	{ { 5, 10, 102 }, true, false },
+	{ { 5, 14, 21 }, true, true },
+	{ { 5, 15, 24 }, true, true },
+	{ { 5, 15, 25 }, true, false },
+	{ { 5, 16, 10 }, true, true },
+	{ { 5, 16, 11 }, true, false },
+	{ { 5, 17, 0 }, true, false },
+	{ { 5, 14, 0 }, false, false },
+	{ { 6, 1, 0 }, true, false },
+};
+
+START_TEST(dirty_pipe_is_known_by_number)
+{
+	struct doctor_facts *f = mem_new(struct doctor_facts);
+	struct doctor_lines lines = { .n = 0 };
+	bool said = false;
+
+	set_user(f);
+	memcpy(f->version, pipes[_i].version, sizeof(f->version));
+	f->version_certain = pipes[_i].certain;
+	doctor_check(f, NULL, &lines);
+	for (size_t i = 0; i < lines.n; i++) {
+		said |= strstr(lines.v[i].detail, "CVE-2022-0847") != NULL;
+	}
+	ck_assert_int_eq(said, pipes[_i].has_it);
+	doctor_lines_done(&lines);
+	free(f);
+}
+END_TEST
+
 /* A file of the fake machine, with the directories above it. */
 static void put(const char *path, const char *text)
 {
@@ -351,6 +389,7 @@ int main(void)
 	unit_with_dir(tc);
 	tcase_add_loop_test(tc, texts_are_filled_in, 0, ARRAY_SIZE(texts));
 	tcase_add_loop_test(tc, versions_are_read, 0, ARRAY_SIZE(versions));
+	tcase_add_loop_test(tc, dirty_pipe_is_known_by_number, 0, ARRAY_SIZE(pipes));
 	tcase_add_test(tc, kernel_is_read);
 	tcase_add_test(tc, apparmor_is_read);
 	tcase_add_test(tc, surroundings_are_read);
