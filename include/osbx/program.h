@@ -14,7 +14,7 @@
 #include <osbx/compiler.h>
 #include <osbx/error.h>
 
-/* First in main; argv is kept. */
+/* First in main; the strings of argv are kept. */
 void program_begin(char **argv) NONNULL(1);
 /* What follows needs a library: be the full program. In that 0. The other one executes it, with the
  * same arguments from the beginning, and returns only if that fails: so call it before anything

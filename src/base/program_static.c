@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The other implementation of program.h, in the static program alone. */
+#include <string.h>
 #include <unistd.h>
 
 #include <osbx/fd.h>
 #include <osbx/full_image.h>
 #include <osbx/limits.h>
+#include <osbx/mem.h>
 #include <osbx/program.h>
 #include <osbx/sys.h>
 
@@ -13,7 +15,14 @@ static char **program_argv;
 
 void program_begin(char **argv)
 {
-	program_argv = argv;
+	size_t n = 0;
+
+	while (argv[n]) {
+		n++;
+	}
+	/* A copy: reading options moves the operands to the front. */
+	program_argv = mem_array(n + 1, sizeof(*program_argv));
+	memcpy(program_argv, argv, n * sizeof(*program_argv));
 }
 
 const char *program_path(void)

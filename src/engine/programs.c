@@ -30,32 +30,34 @@ static void filter_copy(const struct secfilter *f, struct sock_filter **out_insn
 	}
 }
 
-/* PID 1's own filter is inherited by the workload: with a profile of the user's there is none, or
- * it would narrow that one. */
-static int filters_choose(struct sandbox *s, struct execd_config *config, struct error *e)
+int filter_compile(struct sandbox *s, struct error *e)
 {
 	const char *profile = s->req->seccomp;
-	struct secfilter own = { .n = 0 };
 
-	if (profile && str_eq(profile, "unconfined")) {
+	if (!profile || str_eq(profile, "default") || str_eq(profile, "unconfined")) {
 		return 0;
 	}
-	if (profile && !str_eq(profile, "default")) {
-		autoclose int cache_fd = cache_open(s);
+	autoclose int cache_fd = cache_open(s);
 
-		if (secfilter_compile_file(profile, s->req->caps, cache_fd, &s->filter, e) < 0) {
-			return -1;
-		}
+	return secfilter_compile_file(profile, s->req->caps, cache_fd, &s->filter, e);
+}
+
+/* PID 1's own filter is inherited by the workload: with a profile of the user's there is none, or
+ * it would narrow that one. */
+static void filters_choose(const struct sandbox *s, struct execd_config *config)
+{
+	const char *profile = s->req->seccomp;
+	struct secfilter builtin = { .n = 0 };
+
+	if (profile && !str_eq(profile, "default")) {
 		filter_copy(&s->filter, &config->workload_filter, &config->workload_filter_n);
-		return 0;
+		return;
 	}
 	secfilter_builtin(s->req->isolation ? SECFILTER_WORKLOAD_ISOLATION : SECFILTER_WORKLOAD,
-			&s->filter);
-	filter_copy(&s->filter, &config->workload_filter, &config->workload_filter_n);
-	secfilter_builtin(s->req->isolation ? SECFILTER_INIT_ISOLATION : SECFILTER_INIT, &own);
-	filter_copy(&own, &config->own_filter, &config->own_filter_n);
-	secfilter_done(&own);
-	return 0;
+			&builtin);
+	filter_copy(&builtin, &config->workload_filter, &config->workload_filter_n);
+	secfilter_builtin(s->req->isolation ? SECFILTER_INIT_ISOLATION : SECFILTER_INIT, &builtin);
+	filter_copy(&builtin, &config->own_filter, &config->own_filter_n);
 }
 
 /* Inside ids from 0 on without a gap. */
@@ -82,9 +84,7 @@ static int config_make(struct sandbox *s, struct error *e)
 		.caps = s->req->caps,
 	};
 
-	if (filters_choose(s, &config, e) < 0) {
-		return -1;
-	}
+	filters_choose(s, &config);
 	int r = execd_config_encode(&config, &text);
 
 	if (r == 0) {

@@ -230,6 +230,7 @@ struct phase {
 
 static const struct phase phases[] = {
 	{ "directories", phase_dirs },
+	{ "filter", filter_compile },
 	{ "volumes", sources_open },
 	{ "store", phase_store },
 	{ "image", phase_image },

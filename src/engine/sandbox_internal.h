@@ -47,6 +47,8 @@ int sources_open(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 void sources_close(struct sandbox *s);
 /* A dir: image must belong to somebody who exists inside. */
 int sources_check_rootfs(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* The filter of --seccomp FILE; early, because compiling one may begin the program anew. */
+int filter_compile(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* The memfds of execd and of its configuration, into s->spec. */
 int programs_make(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 
