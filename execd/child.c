@@ -163,6 +163,10 @@ static int step_cwd_make(struct setup *s, struct error *e)
 
 static int step_bound(struct setup *s, struct error *e)
 {
+	/* PID 1 bound itself to its own ones, and has no inheritable or ambient ones: both stay. */
+	if ((s->child->execd->caps & ~s->process.caps) == 0) {
+		return 0;
+	}
 	int r = caps_bound(s->process.caps);
 
 	return r < 0 ? error_sys(e, -r, "bound capabilities") : 0;

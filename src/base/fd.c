@@ -13,7 +13,9 @@
 #include <osbx/mem.h>
 #include <osbx/sys.h>
 
-#define READ_CHUNK       65536U
+#define READ_CHUNK 65536U
+#define READ_CHUNK_FIRST \
+	2047U /* most files are small, and large buffers are mappings of their own */
 #define COPY_CHUNK       131072U
 #define COPY_RANGE_CHUNK (1U << 30)
 
@@ -101,10 +103,12 @@ int fd_read_all(int fd, struct buf *b)
 {
 	for (;;) {
 		size_t room = b->max - b->n;
-		size_t chunk = room < READ_CHUNK ? room : READ_CHUNK;
+		size_t chunk = b->n < READ_CHUNK_FIRST ? READ_CHUNK_FIRST : b->n;
 		char probe = 0;
 		ssize_t r = 0;
 
+		chunk = chunk < READ_CHUNK ? chunk : READ_CHUNK;
+		chunk = chunk < room ? chunk : room;
 		if (chunk == 0) {
 			/* Full: the end must be here. */
 			r = fd_read(fd, &probe, 1);

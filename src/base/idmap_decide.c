@@ -299,21 +299,30 @@ static int decide_single(const struct idmap_facts *f, struct idmap *map, struct 
 	return 0;
 }
 
-int idmap_decide(const struct idmap_facts *facts, struct idmap *out_map, struct error *e)
+static bool may_set_ids(const struct idmap_facts *f)
 {
 	const uint64_t set_ids = CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID);
+
+	return f->euid == 0 && (f->caps & set_ids) == set_ids;
+}
+
+bool idmap_may_map(const struct idmap_facts *facts)
+{
+	return may_set_ids(facts) && facts->initial && (facts->caps & CAPS_BIT(CAP_SYS_ADMIN)) != 0;
+}
+
+int idmap_decide(const struct idmap_facts *facts, struct idmap *out_map, struct error *e)
+{
 	struct idmap map;
 
-	if (facts->euid == 0 && (facts->caps & set_ids) == set_ids) {
-		if (facts->initial && (facts->caps & CAPS_BIT(CAP_SYS_ADMIN))) {
-			*out_map = (struct idmap){ .mode = IDMAP_MAPPED, .setgroups = true };
-			idmap_set_first(out_map, IDMAP_DEFAULT_FIRST);
-			return 0;
-		}
-		if (decide_shared(facts, &map)) {
-			*out_map = map;
-			return 0;
-		}
+	if (idmap_may_map(facts)) {
+		*out_map = (struct idmap){ .mode = IDMAP_MAPPED, .setgroups = true };
+		idmap_set_first(out_map, IDMAP_DEFAULT_FIRST);
+		return 0;
+	}
+	if (may_set_ids(facts) && decide_shared(facts, &map)) {
+		*out_map = map;
+		return 0;
 	}
 	if (facts->euid != 0 && decide_subid(facts, &map)) {
 		*out_map = map;
