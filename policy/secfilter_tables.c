@@ -6,6 +6,7 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -236,6 +237,15 @@ static const struct filter_case fetch_ioctl_cases[] = {
 	{ { IS(1, FIONBIO) }, ALLOW },
 };
 
+/* abort() of the process itself; others of the same user are not to be stopped. */
+static const struct filter_case fetch_tgkill_cases[] = {
+	{ { IS(2, SIGABRT) }, ALLOW },
+};
+
+static const struct filter_case fetch_prlimit_cases[] = {
+	{ { IS(0, 0) }, ALLOW },
+};
+
 /* The helper speaks to registries: it connects, and reads and writes what it was given. */
 static const struct filter_rule fetch_rules[] = {
 	{ "access close close_range dup dup2 dup3 faccessat faccessat2 fadvise64 fallocate fcntl "
@@ -257,14 +267,16 @@ static const struct filter_rule fetch_rules[] = {
 	{ "brk clock_getres clock_gettime clock_nanosleep exit exit_group futex getcpu getegid geteuid "
 	  "getgid getgroups getpid getppid getrandom getresgid getresuid getrlimit getrusage gettid "
 	  "gettimeofday getuid madvise membarrier memfd_create mincore mremap msync munmap nanosleep "
-	  "prlimit64 restart_syscall rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn "
-	  "rt_sigtimedwait sched_getaffinity sched_yield set_robust_list sigaltstack sysinfo tgkill "
+	  "restart_syscall rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn "
+	  "rt_sigtimedwait sched_getaffinity sched_yield set_robust_list sigaltstack sysinfo "
 	  "time times uname",
 			.action = ALLOW },
 	{ "clone", CASES(fetch_clone_cases), ERRNO(EPERM) },
 	{ "mmap mprotect pkey_mprotect", CASES(no_exec_cases), ALLOW },
 	{ "prctl", CASES(unpack_prctl_cases), ERRNO(EPERM) },
 	{ "ioctl", CASES(fetch_ioctl_cases), ERRNO(ENOTTY) },
+	{ "tgkill", CASES(fetch_tgkill_cases), ERRNO(EPERM) },
+	{ "prlimit64", CASES(fetch_prlimit_cases), ERRNO(EPERM) },
 	{ "fork vfork", .action = ERRNO(EPERM) },
 	/* No honest path leads here. */
 	{ "accept accept4 add_key bpf chroot execve execveat finit_module init_module io_uring_setup "

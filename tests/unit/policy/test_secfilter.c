@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -201,6 +203,65 @@ START_TEST(unpack_rules)
 }
 END_TEST
 
+START_TEST(fetch_rules)
+{
+	static const struct {
+		long nr;
+		uint64_t args[3];
+		uint32_t action;
+	} fetch[] = {
+		{ SYS_socket, { AF_INET, SOCK_STREAM, 0 }, ALLOW },
+		{ SYS_socket, { AF_INET6, SOCK_DGRAM, 0 }, ALLOW },
+		{ SYS_socket, { AF_NETLINK, SOCK_RAW, 0 /* NETLINK_ROUTE */ }, ALLOW },
+		{ SYS_socket, { AF_NETLINK, SOCK_RAW, 12 /* NETLINK_NETFILTER */ },
+				ERRNO(EAFNOSUPPORT) },
+		{ SYS_socket, { AF_UNIX, SOCK_STREAM, 0 }, ERRNO(EAFNOSUPPORT) },
+		{ SYS_socket, { AF_PACKET, SOCK_RAW, 0 }, ERRNO(EAFNOSUPPORT) },
+		{ SYS_socketpair, { AF_UNIX, SOCK_STREAM, 0 }, ALLOW },
+		{ SYS_connect, { 0 }, ALLOW },
+		{ SYS_listen, { 0 }, KILL },
+		{ SYS_accept4, { 0 }, KILL },
+		{ SYS_openat, { 0, 0, O_RDONLY | O_CLOEXEC }, ALLOW },
+		{ SYS_openat, { 0, 0, O_WRONLY }, ERRNO(EACCES) },
+		{ SYS_openat, { 0, 0, O_RDWR | HIGH }, ERRNO(EACCES) },
+		{ SYS_openat, { 0, 0, O_RDONLY | O_CREAT }, ERRNO(EACCES) },
+		{ SYS_openat, { 0, 0, O_RDONLY | O_TRUNC }, ERRNO(EACCES) },
+		{ SYS_openat2, { 0 }, ERRNO(ENOSYS) },
+		{ SYS_unlinkat, { 0 }, ERRNO(ENOSYS) },
+		{ SYS_mkdirat, { 0 }, ERRNO(ENOSYS) },
+		{ SYS_clone, { CLONE_VM | CLONE_THREAD | CLONE_SIGHAND }, ALLOW },
+		{ SYS_clone, { SIGCHLD }, ERRNO(EPERM) },
+		{ SYS_clone, { CLONE_VM | CLONE_VFORK | SIGCHLD }, ERRNO(EPERM) },
+		{ SYS_clone3, { 0 }, ERRNO(ENOSYS) },
+		{ SYS_execve, { 0 }, KILL },
+		{ SYS_ptrace, { 0 }, KILL },
+		{ SYS_process_vm_readv, { 0 }, KILL },
+		{ SYS_mount, { 0 }, KILL },
+		{ SYS_setns, { 0 }, KILL },
+		{ SYS_kill, { 0 }, ERRNO(ENOSYS) },
+		{ SYS_tgkill, { 1, 1, SIGABRT }, ALLOW },
+		{ SYS_tgkill, { 1, 1, SIGKILL }, ERRNO(EPERM) },
+		{ SYS_prlimit64, { 0, RLIMIT_NOFILE }, ALLOW },
+		{ SYS_prlimit64, { 1, RLIMIT_NOFILE }, ERRNO(EPERM) },
+		{ SYS_mmap, { 0, 4096, PROT_READ | PROT_WRITE }, ALLOW },
+		{ SYS_mmap, { 0, 4096, PROT_READ | PROT_EXEC }, ERRNO(EPERM) },
+		{ SYS_mprotect, { 0, 4096, PROT_EXEC }, ERRNO(EPERM) },
+		{ SYS_ioctl, { 1, FIONREAD }, ALLOW },
+		{ SYS_ioctl, { 1, TIOCSTI }, ERRNO(ENOTTY) },
+		{ SYS_prctl, { PR_SET_DUMPABLE }, ERRNO(EPERM) },
+		{ SYS_splice, { 0 }, ALLOW },
+		{ SYS_memfd_create, { 0 }, ALLOW },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fetch); i++) {
+		uint32_t a = answer(SECFILTER_FETCH, fetch[i].nr, fetch[i].args[0],
+				fetch[i].args[1], fetch[i].args[2]);
+
+		ck_assert_msg(a == fetch[i].action, "row %zu, call %ld: %#x", i, fetch[i].nr, a);
+	}
+}
+END_TEST
+
 /* Every number ends in an answer; foreign tables of system calls end the process. */
 START_TEST(every_number)
 {
@@ -380,6 +441,7 @@ int main(void)
 
 	tcase_add_test(tc, workload_rules);
 	tcase_add_test(tc, unpack_rules);
+	tcase_add_test(tc, fetch_rules);
 	tcase_add_loop_test(tc, every_number, 0, SECFILTER_KIND_COUNT);
 	tcase_add_test(tc, init_is_not_narrower);
 	tcase_add_test(tc, kernel_agrees);
