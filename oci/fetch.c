@@ -20,7 +20,7 @@
 #include "fetch_proto.h"
 #include "fetch_setup.h"
 
-#define EVENTS_MAX (4 * LIMIT_LAYERS) /* that nobody has asked for yet */
+#define EVENTS_MAX ((size_t)4 * LIMIT_LAYERS) /* that nobody has asked for yet */
 
 struct fetch {
 	int sock;
@@ -361,22 +361,25 @@ int fetch_manifest(struct fetch *f, const char *tag_or_digest, struct buf *out, 
 	return rc;
 }
 
-int fetch_blob_begin(struct fetch *f, uint32_t tag, const struct digest *digest, uint64_t size,
-		int part_fd, int out_fd, struct error *e)
+int fetch_blob_begin(struct fetch *f, const struct fetch_blob *blob, struct error *e)
 {
-	struct fetch_blob_request message = { .size = size, .tag = tag, .digest = *digest };
+	struct fetch_blob_request message = {
+		.size = blob->size,
+		.tag = blob->tag,
+		.digest = blob->digest,
+	};
 	struct packet p = { 0 };
 	int rc = 0;
 
-	if (size > LIMIT_UNPACK_BYTES) {
-		return error_set(e, ERRC_LIMIT, "blob %.19s… of %llu bytes", digest->text,
-				(unsigned long long)size);
+	if (blob->size > LIMIT_UNPACK_BYTES) {
+		return error_set(e, ERRC_LIMIT, "blob %.19s… of %llu bytes", blob->digest.text,
+				(unsigned long long)blob->size);
 	}
 	packet_init(&p, FETCH_MSG_BLOB);
 	rc = packet_put(&p, &message, sizeof(message));
-	rc = rc < 0 ? rc : packet_put_fd(&p, part_fd);
-	if (rc == 0 && out_fd >= 0) {
-		rc = packet_put_fd(&p, out_fd);
+	rc = rc < 0 ? rc : packet_put_fd(&p, blob->part_fd);
+	if (rc == 0 && blob->out_fd >= 0) {
+		rc = packet_put_fd(&p, blob->out_fd);
 	}
 	assert(rc == 0);
 	return request(f, &p, e);

@@ -32,12 +32,19 @@ int fetch_ping(struct fetch *f, struct error *e) MUST_CHECK NONNULL(1, 2);
  * nothing); the caller verifies. */
 int fetch_manifest(struct fetch *f, const char *tag_or_digest, struct buf *out, char **out_type,
 		struct digest *out_digest, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5, 6);
-/* Begin the download of a blob: bytes that part_fd (a regular file, read and write) already holds
- * are sent to out_fd (a pipe, or -1) first, then the rest is appended to the file and sent. The
- * helper closes its copies of both when the blob is complete or has failed. tag identifies the
- * transfer in fetch_next. Returns at once. */
-int fetch_blob_begin(struct fetch *f, uint32_t tag, const struct digest *digest, uint64_t size,
-		int part_fd, int out_fd, struct error *e) MUST_CHECK NONNULL(1, 3, 7);
+struct fetch_blob {
+	uint32_t tag; /* tells the transfer in fetch_next */
+	struct digest digest;
+	uint64_t size;
+	int part_fd; /* regular file, read and write: what is there already, and what comes */
+	int out_fd;  /* pipe that gets all bytes, or -1 */
+};
+
+/* Begin the download of a blob: bytes that part_fd already holds are sent to out_fd first, then
+ * the rest is appended to the file and sent. The helper closes its copies of both when the blob is
+ * complete or has failed. Returns at once. */
+int fetch_blob_begin(struct fetch *f, const struct fetch_blob *blob, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
 
 enum fetch_event_kind {
 	FETCH_EVENT_PROGRESS, /* done: bytes of the blob so far, resumed ones included */

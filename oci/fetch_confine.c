@@ -132,7 +132,9 @@ void confine_preload(void)
 		return;
 	}
 	for (size_t i = 0; i < text.n; i++) {
-		text.p[i] = text.p[i] == '\t' ? ' ' : text.p[i];
+		if (text.p[i] == '\t') {
+			text.p[i] = ' ';
+		}
 	}
 	rest = buf_span(&text);
 	while (span_next(&rest, '\n', &line)) {

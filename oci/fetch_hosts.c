@@ -74,31 +74,36 @@ static void credential_copy(struct credential *out, const struct credential *c)
 	}
 }
 
-/* Rules of a host by its own section. name is how people and files call it, wire where it is. */
-static int host_add(struct fetch_setup *s, const char *name, const struct pull_opts *opts,
-		char *repository, struct error *e)
+/* Rules of a host by its own section; takes repository over. The new row, or NULL. */
+static struct fetch_host *host_add(struct fetch_setup *s, const char *name,
+		const struct pull_opts *opts, char *repository, struct error *e)
 {
 	const struct registry_host *rules = config_find(opts->config, name);
 	struct fetch_host *h = &s->hosts[s->hosts_n];
 
-	if (!host_is_valid(name) || s->hosts_n == FETCH_HOSTS_MAX) {
+	if (s->hosts_n == FETCH_HOSTS_MAX) {
 		free(repository);
-		return s->hosts_n == FETCH_HOSTS_MAX
-				       ? error_set(e, ERRC_LIMIT, "%s: more than %d mirrors",
-							 s->domain, FETCH_HOSTS_MAX - 1)
-				       : error_set(e, ERRC_INVALID,
-							 "%s: mirror \"%s\" is not a host",
-							 s->domain, name);
+		(void)error_set(e, ERRC_LIMIT, "%s: more than %d mirrors", s->domain,
+				FETCH_HOSTS_MAX - 1);
+		return NULL;
 	}
 	s->hosts_n++;
-	h->host = mem_strdup(registry_wire_host(name));
 	h->repository = repository;
+	if (!host_is_valid(name)) {
+		(void)error_set(e, ERRC_INVALID, "%s: mirror \"%s\" is not a host", s->domain,
+				name);
+		return NULL;
+	}
+	h->host = mem_strdup(registry_wire_host(name));
 	h->verify = rules ? rules->tls_verify : true;
 	if (opts->tls_verify >= 0) {
 		h->verify = opts->tls_verify != 0;
 	}
 	h->may_http = !h->verify || fetch_host_is_local(name);
-	return h->verify ? fetch_ca_read(name, rules ? rules->ca_file : NULL, &h->ca, e) : 0;
+	if (h->verify && fetch_ca_read(name, rules ? rules->ca_file : NULL, &h->ca, e) < 0) {
+		return NULL;
+	}
+	return h;
 }
 
 /* "host[:port][/prefix]" */
@@ -108,26 +113,27 @@ static int mirror_add(struct fetch_setup *s, const char *mirror, const struct re
 	const char *slash = strchr(mirror, '/');
 	autofree char *host = mem_dup(mirror, slash ? (size_t)(slash - mirror) : strlen(mirror));
 	const char *prefix = slash && slash[1] != '\0' ? slash + 1 : NULL;
+	struct fetch_host *h = NULL;
 	char *repository = NULL;
 
 	if (ref->repository) {
 		repository = prefix ? mem_printf("%s/%s", prefix, ref->repository)
 				    : mem_strdup(ref->repository);
 	}
-	if (host_add(s, host, opts, repository, e) < 0) {
-		return -1;
-	}
+	h = host_add(s, host, opts, repository, e);
 	/* The registry's credentials are not for its mirrors: they have their own, or none. */
-	return credential_find(host, repository, &s->hosts[s->hosts_n - 1].credential, e);
+	return h ? credential_find(host, h->repository, &h->credential, e) : -1;
 }
 
 static int registry_add(struct fetch_setup *s, const struct ref *ref, const struct pull_opts *opts,
 		const struct credential *credential, struct error *e)
 {
-	if (host_add(s, ref->domain, opts, mem_strdup(ref->repository), e) < 0) {
+	struct fetch_host *h = host_add(s, ref->domain, opts, mem_strdup(ref->repository), e);
+
+	if (!h) {
 		return -1;
 	}
-	credential_copy(&s->hosts[s->hosts_n - 1].credential, credential);
+	credential_copy(&h->credential, credential);
 	return 0;
 }
 

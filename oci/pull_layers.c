@@ -44,11 +44,17 @@ static void on_layer(void *ctx, size_t i, const struct image_layer *layer, enum 
 static int download_begin(struct pull *p, size_t i, struct error *e)
 {
 	struct download *d = &p->downloads[i];
+	const struct fetch_blob blob = {
+		.tag = (uint32_t)i,
+		.digest = d->layer->blob,
+		.size = d->layer->size,
+		.part_fd = d->part.fd,
+		.out_fd = d->pipe_fd,
+	};
 
 	d->done = part_size(&d->part);
 	d->resumed = d->is_shared ? 0 : d->done;
-	if (fetch_blob_begin(p->fetch, (uint32_t)i, &d->layer->blob, d->layer->size, d->part.fd,
-			    d->pipe_fd, e) < 0) {
+	if (fetch_blob_begin(p->fetch, &blob, e) < 0) {
 		return -1;
 	}
 	fd_close(&d->pipe_fd);

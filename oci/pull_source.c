@@ -119,13 +119,19 @@ static int config_read(
 		struct pull *p, const struct descriptor *d, struct buf *out_text, struct error *e)
 {
 	autoclose int fd = memfd_create("osbx-config", MFD_CLOEXEC);
+	const struct fetch_blob blob = {
+		.tag = TAG_DOCUMENT,
+		.digest = d->digest,
+		.size = d->size,
+		.part_fd = fd,
+		.out_fd = -1,
+	};
 	int r = 0;
 
 	if (fd < 0) {
 		return error_sys(e, errno, "make a file for the configuration");
 	}
-	if (fetch_blob_begin(p->fetch, TAG_DOCUMENT, &d->digest, d->size, fd, -1, e) < 0 ||
-			wait_for_document(p, e) < 0) {
+	if (fetch_blob_begin(p->fetch, &blob, e) < 0 || wait_for_document(p, e) < 0) {
 		return -1;
 	}
 	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd_read_all(fd, out_text);

@@ -153,7 +153,15 @@ static int part_begin(struct probe *p, int dir_fd, uint32_t i, struct error *e)
 	if (!part->hash) {
 		return -1;
 	}
-	return fetch_blob_begin(p->fetch, i, &part->digest, part->size, fd, theirs, e);
+	struct fetch_blob blob = {
+		.tag = i,
+		.digest = part->digest,
+		.size = part->size,
+		.part_fd = fd,
+		.out_fd = theirs,
+	};
+
+	return fetch_blob_begin(p->fetch, &blob, e);
 }
 
 static void part_end(struct part *part)

@@ -127,34 +127,33 @@ static bool damage(struct buf *bytes, const struct digest *digest, uint64_t have
 	return mock_fetch.fault == MOCK_FAULT_SHORT;
 }
 
-int fetch_blob_begin(struct fetch *f, uint32_t tag, const struct digest *digest, uint64_t size,
-		int part_fd, int out_fd, struct error *e)
+int fetch_blob_begin(struct fetch *f, const struct fetch_blob *blob, struct error *e)
 {
+	const struct digest *digest = &blob->digest;
 	AUTO(buf) struct buf bytes = BUF_INIT(BLOB_MAX);
 	char all[4096];
 	struct stat s;
 	ssize_t n = 0;
 	bool whole = false;
 
-	(void)size;
 	mock_fetch.blobs++;
-	if (fstat(part_fd, &s) < 0 || blob_bytes(digest_hex(digest), &bytes, e) < 0) {
+	if (fstat(blob->part_fd, &s) < 0 || blob_bytes(digest_hex(digest), &bytes, e) < 0) {
 		return -1;
 	}
 	whole = damage(&bytes, digest, (uint64_t)s.st_size);
 	if (bytes.n > (size_t)s.st_size) {
 		mock_fetch.bytes += bytes.n - (size_t)s.st_size;
-		if (pwrite(part_fd, bytes.p + s.st_size, bytes.n - (size_t)s.st_size, s.st_size) <
-				0) {
+		if (pwrite(blob->part_fd, bytes.p + s.st_size, bytes.n - (size_t)s.st_size,
+				    s.st_size) < 0) {
 			return error_set(e, ERRC_INTERNAL, "write part");
 		}
 	}
-	n = pread(part_fd, all, sizeof(all), 0);
-	if (n < 0 || (out_fd >= 0 && fd_write_all(out_fd, all, (size_t)n) < 0)) {
+	n = pread(blob->part_fd, all, sizeof(all), 0);
+	if (n < 0 || (blob->out_fd >= 0 && fd_write_all(blob->out_fd, all, (size_t)n) < 0)) {
 		return error_set(e, ERRC_INTERNAL, "write pipe");
 	}
-	event_add(f, FETCH_EVENT_PROGRESS, tag, (uint64_t)n);
-	event_add(f, whole ? FETCH_EVENT_DONE : FETCH_EVENT_FAILED, tag, (uint64_t)n);
+	event_add(f, FETCH_EVENT_PROGRESS, blob->tag, (uint64_t)n);
+	event_add(f, whole ? FETCH_EVENT_DONE : FETCH_EVENT_FAILED, blob->tag, (uint64_t)n);
 	return 0;
 }
 

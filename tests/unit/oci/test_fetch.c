@@ -284,6 +284,19 @@ static void check_part(int fd)
 	free(bytes);
 }
 
+static int begin(uint32_t tag, uint64_t size, int part_fd, int out_fd)
+{
+	struct fetch_blob blob = {
+		.tag = tag,
+		.digest = { "sha256:" HEX },
+		.size = size,
+		.part_fd = part_fd,
+		.out_fd = out_fd,
+	};
+
+	return fetch_blob_begin(fetch, &blob, &e);
+}
+
 /* The last event of a blob, with the steps before it checked. */
 static struct fetch_event last_event(uint32_t tag)
 {
@@ -307,7 +320,6 @@ static const size_t held[] = { 0, 1, 50000, BLOB_SIZE };
 
 START_TEST(blob_comes_whole)
 {
-	struct digest digest = { "sha256:" HEX };
 	autoclose int fd = part_open(held[_i]);
 	struct fetch_event event;
 	int pair[2] = { -1, -1 };
@@ -316,7 +328,7 @@ START_TEST(blob_comes_whole)
 
 	start();
 	ck_assert_int_eq(fd_pipe(pair, 0), 0);
-	ck_assert_int_eq(fetch_blob_begin(fetch, 7, &digest, BLOB_SIZE, fd, pair[1], &e), 0);
+	ck_assert_int_eq(begin(7, BLOB_SIZE, fd, pair[1]), 0);
 	close(pair[1]);
 	while (fd_read(pair[0], &byte, 1) == 1) {
 		ck_assert_int_eq(byte, letter(n));
@@ -334,12 +346,11 @@ END_TEST
 
 START_TEST(blob_of_another_size)
 {
-	struct digest digest = { "sha256:" HEX };
 	autoclose int fd = part_open(0);
 	struct fetch_event event;
 
 	start();
-	ck_assert_int_eq(fetch_blob_begin(fetch, 7, &digest, BLOB_SIZE - 1, fd, -1, &e), 0);
+	ck_assert_int_eq(begin(7, BLOB_SIZE - 1, fd, -1), 0);
 	event = last_event(7);
 	ck_assert_int_eq(event.kind, FETCH_EVENT_FAILED);
 	ck_assert_int_eq(event.error.code, ERRC_INVALID);
@@ -348,12 +359,10 @@ END_TEST
 
 START_TEST(blob_larger_than_any_image)
 {
-	struct digest digest = { "sha256:" HEX };
 	autoclose int fd = part_open(0);
 
 	start();
-	ck_assert_int_eq(fetch_blob_begin(fetch, 7, &digest, LIMIT_UNPACK_BYTES + 1, fd, -1, &e),
-			-1);
+	ck_assert_int_eq(begin(7, LIMIT_UNPACK_BYTES + 1, fd, -1), -1);
 	ck_assert_int_eq(e.code, ERRC_LIMIT);
 }
 END_TEST
@@ -362,7 +371,7 @@ END_TEST
 START_TEST(events_wait_for_their_reader)
 {
 	AUTO(buf) struct buf body = BUF_INIT(LIMIT_MANIFEST_BYTES);
-	struct digest digest = { "sha256:" HEX };
+	struct digest digest = { "" };
 	autofree char *type = NULL;
 	autoclose int fd = part_open(0);
 	struct fetch_event event;
@@ -371,9 +380,7 @@ START_TEST(events_wait_for_their_reader)
 	start();
 	ck_assert_int_eq(fetch_next(fetch, &event, 0, &e), 0);
 	for (uint32_t tag = 0; tag < 3; tag++) {
-		ck_assert_int_eq(
-				fetch_blob_begin(fetch, tag, &digest, tag == 2 ? 1 : 0, fd, -1, &e),
-				0);
+		ck_assert_int_eq(begin(tag, tag == 2 ? 1 : 0, fd, -1), 0);
 	}
 	ck_assert_msg(manifest("slow", &body, &type, &digest) == 0, "%s", e.text);
 	for (uint32_t tag = 0; tag < 3; tag++) {
@@ -391,7 +398,6 @@ END_TEST
 /* More blobs than transfers, and than a socket's buffer of answers that nobody reads. */
 START_TEST(many_blobs)
 {
-	struct digest digest = { "sha256:" HEX };
 	struct fetch_event event;
 	unsigned int ended = 0;
 
@@ -400,7 +406,7 @@ START_TEST(many_blobs)
 		autofree char *name = mem_printf("part%u", tag);
 		autoclose int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-		ck_assert_int_eq(fetch_blob_begin(fetch, tag, &digest, BLOB_SIZE, fd, -1, &e), 0);
+		ck_assert_int_eq(begin(tag, BLOB_SIZE, fd, -1), 0);
 	}
 	(void)usleep(500000);
 	ck_assert_msg(fetch_ping(fetch, &e) == 0, "%s", e.text);
@@ -414,14 +420,13 @@ END_TEST
 
 START_TEST(stop_ends_the_helper_at_work)
 {
-	struct digest digest = { "sha256:" HEX };
 	autoclose int fd = part_open(0);
 	int pair[2] = { -1, -1 };
 	char byte = 0;
 
 	start();
 	ck_assert_int_eq(fd_pipe(pair, 0), 0);
-	ck_assert_int_eq(fetch_blob_begin(fetch, 7, &digest, BLOB_SIZE, fd, pair[1], &e), 0);
+	ck_assert_int_eq(begin(7, BLOB_SIZE, fd, pair[1]), 0);
 	close(pair[1]);
 	ck_assert_int_eq(fd_read(pair[0], &byte, 1), 1);
 	fetch_stop(fetch);
