@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <osbx/cleanup.h>
 #include <osbx/compiler.h>
 #include <osbx/error.h>
 #include <osbx/span.h>
@@ -89,6 +90,15 @@ bool idmap_is_initial_userns(void);
  * newuidmap and newgidmap at once (2.2 ms each), with a deadline and their exit status checked.
  * The child must be dumpable (PR_SET_DUMPABLE), else its map files are not ours to write. */
 int idmap_write(const struct idmap *map, pid_t pid, struct error *e) MUST_CHECK NONNULL(1, 3);
+/* The same in two halves, for who has something to do while the helpers run: begin starts them,
+ * and does nothing where the maps are written directly; end waits, or writes what is in map then,
+ * and frees the writer. Without end, free waits for the helpers too. */
+struct idmap_writer;
+struct idmap_writer *idmap_write_begin(
+		const struct idmap *map, pid_t pid, struct error *e) MUST_CHECK NONNULL(1, 3);
+int idmap_write_end(struct idmap_writer *w, struct error *e) MUST_CHECK NONNULL(1, 2);
+void idmap_writer_free(struct idmap_writer *w);
+AUTO_DEFINE_PTR(idmap_writer, struct idmap_writer, idmap_writer_free);
 /* A user namespace with this map, held only by the returned descriptor (for MOUNT_ATTR_IDMAP and
  * setns). Owned by the caller. */
 int idmap_userns_open(const struct idmap *map, int *out_userns_fd, struct error *e) MUST_CHECK

@@ -4,20 +4,22 @@
  * initproto - the handshake between the keeper and the process that becomes a sandbox's PID 1.
  *
  * parent (runtime/launch.c)            child (runtime/init.c)             execd (same pid)
- *   clone3(all namespaces, pidfd)  ──▶  waits
- *   idmap_write()
+ *   clone3(namespaces, pidfd)      ──▶  network namespace, loopback
+ *   on_clone(), idmap_write()
  *   ── IDS_DONE {trees 0..7} ────────▶  root of the namespace
  *   ── TREES {more trees} … ─────────▶
- *   attach_net()                        steps: root, mounts, /dev …
+ *   meanwhile()
+ *   ◀──────────────────────── READY ──  steps: root, mounts, /dev …
+ *   attach_net()
  *   ── NET_DONE ─────────────────────▶
- *   ◀──────────────────────── READY ──
  *   record_pid()
  *   ── GO ───────────────────────────▶  execveat(execd memfd)  ──▶         enter()
  *   ◀───────────────────────────────────────────────────────────── UP ──
  *   at any time before UP: ◀── ERROR {struct error}
  *
  * One permit table {stage, message, next stage} is used by both sides; a message that the stage
- * does not permit is ERRC_INTERNAL with both names. End of file is an error at every stage.
+ * does not permit is ERRC_INTERNAL with both names. End of file is an error at every stage. GO may
+ * be sent while the child still mounts: no side waits for what it does not need.
  */
 #ifndef OSBX_INITPROTO_H
 #define OSBX_INITPROTO_H
@@ -41,9 +43,9 @@ enum init_msg {
 
 enum init_stage {
 	INIT_STAGE_CLONED, /* waits for ids */
-	INIT_STAGE_IDS,    /* has ids; more trees or the network follow */
+	INIT_STAGE_IDS,    /* has ids; more trees may follow */
+	INIT_STAGE_READY,  /* all its namespaces are there; the network may be attached */
 	INIT_STAGE_NET,    /* network is there */
-	INIT_STAGE_READY,  /* everything is mounted */
 	INIT_STAGE_GONE,   /* execd is starting */
 	INIT_STAGE_UP,     /* execd serves; end of the protocol */
 	INIT_STAGE_COUNT,

@@ -14,11 +14,19 @@
 #include <osbx/error.h>
 #include <osbx/spec.h>
 
+/* What the caller does on the way, in this order; NULL where there is nothing to do. */
 struct launch_ops {
-	/* Give the new network namespace its links; NULL where there is nothing to do. */
+	/* The child exists and makes namespaces: complete the map and the directories of the trees
+	 * that the spec names. */
+	int (*on_clone)(void *ctx, struct error *e);
+	/* The child has all that it mounts: do what it does not wait for. */
+	int (*meanwhile)(void *ctx, struct error *e);
+	/* Give the new network namespace its links. */
 	int (*attach_net)(void *ctx, pid_t pid, struct error *e);
-	/* Put the pid on record before anything of the guest runs; NULL allowed. */
+	/* Put the pid on record before anything of the guest runs. */
 	int (*record_pid)(void *ctx, pid_t pid, struct error *e);
+	/* What is sent to execd now is there when it is up. */
+	int (*before_up)(void *ctx, int control_fd, struct error *e);
 	void *ctx;
 };
 

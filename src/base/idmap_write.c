@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <osbx/fd.h>
 #include <osbx/file.h>
 #include <osbx/idmap.h>
+#include <osbx/mem.h>
 #include <osbx/spawn.h>
 #include <osbx/str.h>
 #include <osbx/strv.h>
@@ -35,7 +37,6 @@ static void helper_done(struct helper *h)
 	fd_close(&h->pidfd);
 	fd_close(&h->stderr_fd);
 }
-AUTO_DEFINE(helper, struct helper, helper_done);
 
 static int map_put(int proc_fd, const char *file, const struct idmap_range *ranges, size_t n)
 {
@@ -205,48 +206,87 @@ static int helper_finish(const struct helper *h, int64_t deadline_ms, struct err
 	return 0;
 }
 
-static int write_by_helpers(const struct idmap *map, pid_t pid, struct error *e)
+struct idmap_writer {
+	const struct idmap *map;
+	pid_t pid;
+	int64_t deadline_ms;
+	struct helper uids;
+	struct helper gids;
+};
+
+/* Whatever started is reaped, whatever failed. */
+static int helpers_finish(struct idmap_writer *w, struct error *e)
 {
-	AUTO(helper)
-	struct helper uids = {
-		.name = "newuidmap",
-		.ranges = map->uids,
-		.ranges_n = map->uids_n,
-		.pidfd = -1,
-		.stderr_fd = -1,
-	};
-	AUTO(helper)
-	struct helper gids = {
-		.name = "newgidmap",
-		.ranges = map->gids,
-		.ranges_n = map->gids_n,
-		.pidfd = -1,
-		.stderr_fd = -1,
-	};
-	int64_t deadline_ms = clock_boot_ms() + HELPER_MS;
+	struct helper *helpers[] = { &w->uids, &w->gids };
+	int r = 0;
 
-	if (helper_start(&uids, pid, e) < 0) {
-		return -1;
-	}
-	struct error second = ERROR_INIT;
-	int r = helper_start(&gids, pid, &second);
+	for (size_t i = 0; i < ARRAY_SIZE(helpers); i++) {
+		struct error mine = ERROR_INIT;
+		int n = helpers[i]->pidfd < 0 ? 0
+					      : helper_finish(helpers[i], w->deadline_ms, &mine);
 
-	/* Whatever started is reaped, whatever failed. */
-	if (r == 0) {
-		r = helper_finish(&gids, deadline_ms, &second);
+		helper_done(helpers[i]);
+		if (n < 0 && r == 0) {
+			*e = mine;
+			r = -1;
+		}
 	}
-	if (helper_finish(&uids, deadline_ms, e) < 0) {
-		return -1;
+	return r;
+}
+
+void idmap_writer_free(struct idmap_writer *w)
+{
+	struct error ignored = ERROR_INIT;
+
+	if (w) {
+		(void)!helpers_finish(w, &ignored);
+		free(w);
 	}
-	if (r < 0) {
-		*e = second;
+}
+
+struct idmap_writer *idmap_write_begin(const struct idmap *map, pid_t pid, struct error *e)
+{
+	AUTO(idmap_writer) struct idmap_writer *w = mem_new(struct idmap_writer);
+
+	*w = (struct idmap_writer){
+		.map = map,
+		.pid = pid,
+		.deadline_ms = clock_boot_ms() + HELPER_MS,
+		.uids = {
+			.name = "newuidmap",
+			.ranges = map->uids,
+			.ranges_n = map->uids_n,
+			.pidfd = -1,
+			.stderr_fd = -1,
+		},
+		.gids = {
+			.name = "newgidmap",
+			.ranges = map->gids,
+			.ranges_n = map->gids_n,
+			.pidfd = -1,
+			.stderr_fd = -1,
+		},
+	};
+	if (map->helpers && (helper_start(&w->uids, pid, e) < 0 ||
+					    helper_start(&w->gids, pid, e) < 0)) {
+		return NULL;
 	}
+	return TAKE_PTR(w);
+}
+
+int idmap_write_end(struct idmap_writer *w, struct error *e)
+{
+	int r = w->map->helpers ? helpers_finish(w, e) : write_directly(w->map, w->pid, e);
+
+	idmap_writer_free(w);
 	return r;
 }
 
 int idmap_write(const struct idmap *map, pid_t pid, struct error *e)
 {
-	return map->helpers ? write_by_helpers(map, pid, e) : write_directly(map, pid, e);
+	struct idmap_writer *w = idmap_write_begin(map, pid, e);
+
+	return w ? idmap_write_end(w, e) : -1;
 }
 
 /* The child: nothing but alive until the pipe closes, also by the death of its parent. */

@@ -11,25 +11,29 @@
 /*
  * The order of what matters to security, on one screen. "private" before any mount. Up to "ids" the
  * process has the capabilities of its new namespaces and still the ids of the keeper: so it
- * reaches what the keeper's user reaches ("sources"), and the parent writes the id maps meanwhile.
- * "parent" behind the last change of credentials, which would undo it. Everything of the guest's
- * tree is mounted before "ready"; nothing of the guest runs before "execd".
+ * reaches what the keeper's user reaches ("sources"). Up to "id maps" nothing needs the parent,
+ * which makes directories and writes the maps meanwhile.
+ * "parent" behind the last change of credentials, which would undo it. The pid is on record before
+ * "go"; nothing of the guest runs before "execd".
  */
 const struct init_step init_steps[] = {
 	{ "private mounts", init_step_private },
+	{ "network namespace", init_step_netns },
 	{ "loopback device", init_step_loopback },
 	{ "host name", init_step_hostname },
 	{ "session", init_step_session },
+	{ "id maps", init_step_maps },
 	{ "sources", init_step_sources },
 	{ "ids", init_step_ids },
 	{ "parent", init_step_parent },
+	{ "ready", init_step_ready },
 	{ "cgroup", init_step_cgroup },
 	{ "staging", init_step_staging },
 	{ "trees", init_step_trees },
 	{ "root", init_step_root },
 	{ "mounts", init_step_mounts },
 	{ "network", init_step_network },
-	{ "ready", init_step_ready },
+	{ "go", init_step_go },
 	{ "execd", init_step_execd },
 };
 const size_t init_steps_n = ARRAY_SIZE(init_steps);

@@ -53,6 +53,19 @@ int init_step_private(struct init_ctx *c, struct error *e)
 	return -1;
 }
 
+int init_step_netns(struct init_ctx *c, struct error *e)
+{
+	int r = c->spec->network == SPEC_NETWORK_HOST ? 0 : sys_unshare(CLONE_NEWNET);
+
+	if (r == 0) {
+		return 0;
+	}
+	(void)error_sys(e, -r, "make a new one");
+	return r == -ENOSPC ? error_hint(e, "the limit of network namespaces is reached: raise "
+					    "user.max_net_namespaces")
+			    : -1;
+}
+
 int init_step_loopback(struct init_ctx *c, struct error *e)
 {
 	if (c->spec->network == SPEC_NETWORK_HOST) {
@@ -177,8 +190,8 @@ static int clone_host_sys(struct init_ctx *c, struct error *e)
 	return c->sys_fd < 0 ? error_sys(e, -c->sys_fd, "clone /sys") : 0;
 }
 
-/* Receive the id-mapped trees that come with IDS_DONE and TREES. */
-static int receive_ids(struct init_ctx *c, struct error *e)
+/* The id maps are written and the directories made; the mapped trees come with that news. */
+int init_step_maps(struct init_ctx *c, struct error *e)
 {
 	const size_t want = c->spec->map.mode == IDMAP_MAPPED ? c->spec->trees_n : 0;
 	enum init_msg msg = INIT_MSG_IDS_DONE;
@@ -206,7 +219,7 @@ static int receive_ids(struct init_ctx *c, struct error *e)
 
 /* In this mount namespace and by the caller's ids: overlay and open_tree(2) take no directory of
  * another mount namespace, and the ids of the sandbox may not pass the caller's directories. Where
- * layers/ belongs to container root and is closed to others (shared), it takes the map: before it
+ * layers/ belongs to container root and is closed to others (shared), it takes the map: before that
  * is written the capabilities of this process mean nothing there. */
 int init_step_sources(struct init_ctx *c, struct error *e)
 {
@@ -215,9 +228,6 @@ int init_step_sources(struct init_ctx *c, struct error *e)
 	}
 	if (c->spec->map.mode == IDMAP_MAPPED) {
 		return 0;
-	}
-	if (c->spec->map.mode == IDMAP_SHARED && receive_ids(c, e) < 0) {
-		return -1;
 	}
 	for (size_t i = 0; i < c->spec->trees_n; i++) {
 		if (tree_open(c, i, e) < 0) {
@@ -229,9 +239,6 @@ int init_step_sources(struct init_ctx *c, struct error *e)
 
 int init_step_ids(struct init_ctx *c, struct error *e)
 {
-	if (c->spec->map.mode != IDMAP_SHARED && receive_ids(c, e) < 0) {
-		return -1;
-	}
 	int r = c->spec->map.setgroups ? sys_setgroups(0, NULL) : 0;
 
 	if (r < 0) {
@@ -360,20 +367,8 @@ int init_step_mounts(struct init_ctx *c, struct error *e)
 	return mountplan_apply(c->plan, &ctx, e);
 }
 
-int init_step_network(struct init_ctx *c, struct error *e)
-{
-	struct packet p;
-
-	if (init_expect(c->sock, &c->stage, INIT_MSG_NET_DONE, &p, c->deadline_ms, e) < 0) {
-		return -1;
-	}
-	packet_done(&p);
-	return 0;
-}
-
 int init_step_ready(struct init_ctx *c, struct error *e)
 {
-	struct packet p;
 	int r = init_send(c->sock, INIT_MSG_READY, NULL, 0);
 	int next = init_stage_next(c->stage, INIT_MSG_READY);
 
@@ -382,11 +377,28 @@ int init_step_ready(struct init_ctx *c, struct error *e)
 	}
 	assert(next >= 0);
 	c->stage = (enum init_stage)next;
-	if (init_expect(c->sock, &c->stage, INIT_MSG_GO, &p, c->deadline_ms, e) < 0) {
+	return 0;
+}
+
+static int wait_for(struct init_ctx *c, enum init_msg msg, struct error *e)
+{
+	struct packet p;
+
+	if (init_expect(c->sock, &c->stage, msg, &p, c->deadline_ms, e) < 0) {
 		return -1;
 	}
 	packet_done(&p);
 	return 0;
+}
+
+int init_step_network(struct init_ctx *c, struct error *e)
+{
+	return wait_for(c, INIT_MSG_NET_DONE, e);
+}
+
+int init_step_go(struct init_ctx *c, struct error *e)
+{
+	return wait_for(c, INIT_MSG_GO, e);
 }
 
 /* The host's null device, for the standard descriptors; out of the way of all numbers that are

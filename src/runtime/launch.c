@@ -2,10 +2,11 @@
 /*
  * Theory of operation.
  *
- * The parent's half of the handshake of initproto.h. It writes the id maps and clones and maps the
- * trees while the child does what needs no ids; it puts the pid on record while the child mounts;
- * neither waits longer than it must. The child runs init.c on a copy of this memory, so all that
- * can fail for reasons of the request alone (the mount plan) is made before it exists.
+ * The parent's half of the handshake of initproto.h. It makes directories, writes the id maps and
+ * clones and maps the trees while the child makes its network namespace, which alone takes a third
+ * of a millisecond; it puts the pid on record while the child mounts; neither waits longer than it
+ * must. The child runs init.c on a copy of this memory, so all that can fail for reasons of the
+ * request alone (the mount plan) is made before it exists.
  *
  * Whatever fails after the clone: the child is killed, with it its pid namespace, and reaped.
  */
@@ -83,13 +84,10 @@ static int pairs_open(struct pairs *p, struct error *e)
 	return 0;
 }
 
-static uint64_t clone_flags(const struct spec *spec)
-{
-	uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-			 CLONE_NEWCGROUP;
-
-	return spec->network == SPEC_NETWORK_HOST ? flags : flags | CLONE_NEWNET;
-}
+/* The network namespace is the child's own first work: init_step_netns. */
+#define CLONE_FLAGS                                                                            \
+	((uint64_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | \
+			CLONE_NEWCGROUP))
 
 static int clone_fail(const struct spec *spec, int errnum, struct error *e)
 {
@@ -118,14 +116,14 @@ static int child_start(
 		.upper_fd = -1,
 		.work_fd = -1,
 	};
-	pid_t pid = sys_clone(clone_flags(spec), spec->cgroup_fd, &run->l.pidfd);
+	pid_t pid = sys_clone(CLONE_FLAGS, spec->cgroup_fd, &run->l.pidfd);
 
 	if (pid == -EOPNOTSUPP && spec->cgroup_fd >= 0) {
 		/* Without clone3 the child is moved, and a cgroup namespace made now would have
 		 * the wrong root. */
 		c.unshare_cgroup = true;
 		run->to_cgroup = true;
-		pid = sys_clone(clone_flags(spec) & ~(uint64_t)CLONE_NEWCGROUP, -1, &run->l.pidfd);
+		pid = sys_clone(CLONE_FLAGS & ~(uint64_t)CLONE_NEWCGROUP, -1, &run->l.pidfd);
 	}
 	if (pid < 0) {
 		return clone_fail(spec, -pid, e);
@@ -225,12 +223,12 @@ static int send_trees(struct run *run, const int *fds, size_t n, struct error *e
 	return 0;
 }
 
-static int give_ids(struct run *run, struct error *e)
+static int give_ids(struct run *run, struct idmap_writer *ids, struct error *e)
 {
 	int fds[LIMIT_VOLUMES + 2];
 	const size_t n = run->spec->map.mode == IDMAP_MAPPED ? run->spec->trees_n : 0;
 
-	if (idmap_write(&run->spec->map, run->l.pid, e) < 0 || open_userns(run, e) < 0) {
+	if (idmap_write_end(ids, e) < 0 || open_userns(run, e) < 0) {
 		return -1;
 	}
 	if (n == 0) {
@@ -247,15 +245,29 @@ static int give_ids(struct run *run, struct error *e)
 	return r;
 }
 
-static int shake_hands(struct run *run, struct error *e)
+/* From the clone to the message that lets the child execute execd. */
+static int lead(struct run *run, struct error *e)
 {
 	const struct launch_ops *ops = run->ops;
 
 	if (run->to_cgroup && child_move(run, e) < 0) {
 		return -1;
 	}
-	if (give_ids(run, e) < 0) {
+	AUTO(idmap_writer)
+	struct idmap_writer *ids = idmap_write_begin(&run->spec->map, run->l.pid, e);
+
+	if (!ids) {
 		return prefer_child(run, e);
+	}
+	if (ops->on_clone && ops->on_clone(ops->ctx, e) < 0) {
+		return -1;
+	}
+	if (give_ids(run, TAKE_PTR(ids), e) < 0) {
+		return prefer_child(run, e);
+	}
+	if ((ops->meanwhile && ops->meanwhile(ops->ctx, e) < 0) ||
+			hear(run, INIT_MSG_READY, e) < 0) {
+		return -1;
 	}
 	if (ops->attach_net && ops->attach_net(ops->ctx, run->l.pid, e) < 0) {
 		return -1;
@@ -266,8 +278,18 @@ static int shake_hands(struct run *run, struct error *e)
 	if (ops->record_pid && ops->record_pid(ops->ctx, run->l.pid, e) < 0) {
 		return -1;
 	}
-	if (hear(run, INIT_MSG_READY, e) < 0 || tell(run, INIT_MSG_GO, NULL, 0, e) < 0) {
+	return tell(run, INIT_MSG_GO, NULL, 0, e);
+}
+
+static int shake_hands(struct run *run, int control_fd, struct error *e)
+{
+	const struct launch_ops *ops = run->ops;
+
+	if (lead(run, e) < 0) {
 		return -1;
+	}
+	if (ops->before_up && ops->before_up(ops->ctx, control_fd, e) < 0) {
+		return prefer_child(run, e);
 	}
 	return hear(run, INIT_MSG_UP, e);
 }
@@ -314,7 +336,7 @@ int launch_start(const struct spec *spec, const struct launch_ops *ops, struct l
 		return -1;
 	}
 	run.sock = pairs.parent_sock;
-	if (shake_hands(&run, e) < 0) {
+	if (shake_hands(&run, pairs.parent_control, e) < 0) {
 		explain_end(&run.l, e);
 		launch_done(&run.l);
 		return -1;

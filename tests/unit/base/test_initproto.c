@@ -31,9 +31,9 @@ START_TEST(permit_table)
 	} way[] = {
 		{ INIT_STAGE_CLONED, INIT_MSG_IDS_DONE, INIT_STAGE_IDS },
 		{ INIT_STAGE_IDS, INIT_MSG_TREES, INIT_STAGE_IDS },
-		{ INIT_STAGE_IDS, INIT_MSG_NET_DONE, INIT_STAGE_NET },
-		{ INIT_STAGE_NET, INIT_MSG_READY, INIT_STAGE_READY },
-		{ INIT_STAGE_READY, INIT_MSG_GO, INIT_STAGE_GONE },
+		{ INIT_STAGE_IDS, INIT_MSG_READY, INIT_STAGE_READY },
+		{ INIT_STAGE_READY, INIT_MSG_NET_DONE, INIT_STAGE_NET },
+		{ INIT_STAGE_NET, INIT_MSG_GO, INIT_STAGE_GONE },
 		{ INIT_STAGE_GONE, INIT_MSG_UP, INIT_STAGE_UP },
 	};
 	int permitted = 0;
@@ -80,8 +80,8 @@ START_TEST(from_clone_to_up)
 		{ 0, INIT_MSG_IDS_DONE },
 		{ 0, INIT_MSG_TREES },
 		{ 0, INIT_MSG_TREES },
-		{ 0, INIT_MSG_NET_DONE },
 		{ 1, INIT_MSG_READY },
+		{ 0, INIT_MSG_NET_DONE },
 		{ 0, INIT_MSG_GO },
 		{ 1, INIT_MSG_UP },
 	};
@@ -147,7 +147,7 @@ START_TEST(out_of_turn)
 	expect_error(INIT_STAGE_UP, INIT_MSG_COUNT, ERRC_INTERNAL, "UP came in stage up");
 	/* Permitted, but another one is wanted. */
 	ck_assert_int_eq(init_send(pair[0], INIT_MSG_TREES, &null, 1), 0);
-	expect_error(INIT_STAGE_IDS, INIT_MSG_NET_DONE, ERRC_INTERNAL, "not NET_DONE");
+	expect_error(INIT_STAGE_IDS, INIT_MSG_READY, ERRC_INTERNAL, "not READY");
 	/* A number of another protocol. */
 	ck_assert_int_eq(init_send(pair[0], (enum init_msg)64, &null, 1), 0);
 	expect_error(INIT_STAGE_NET, INIT_MSG_READY, ERRC_INTERNAL, "unknown message");

@@ -89,9 +89,9 @@ static void store_make(struct child *t)
 
 START_TEST(order_is_pinned)
 {
-	static const char *const names[] = { "private mounts", "loopback device", "host name",
-		"session", "sources", "ids", "parent", "cgroup", "staging", "trees", "root",
-		"mounts", "network", "ready", "execd" };
+	static const char *const names[] = { "private mounts", "network namespace",
+		"loopback device", "host name", "session", "id maps", "sources", "ids", "parent",
+		"ready", "cgroup", "staging", "trees", "root", "mounts", "network", "go", "execd" };
 
 	ck_assert_uint_eq(init_steps_n, ARRAY_SIZE(names));
 	for (size_t i = 0; i < init_steps_n; i++) {
@@ -113,6 +113,21 @@ START_TEST(mounts_become_private)
 	mock_sys_errno = EACCES;
 	ck_assert_int_eq(init_step_private(&t.c, &e), -1);
 	ck_assert_ptr_nonnull(strstr(e.hint, "AppArmor"));
+}
+END_TEST
+
+START_TEST(network_namespace_is_its_own)
+{
+	AUTO(child) struct child t = CHILD_INIT;
+	struct error e = ERROR_INIT;
+
+	child_make(&t, IDMAP_SINGLE);
+	ck_assert_int_eq(init_step_netns(&t.c, &e), 0);
+	ck_assert_str_eq(mock_sys_log, "unshare 40000000\n");
+	t.spec.network = SPEC_NETWORK_HOST;
+	mock_sys_reset();
+	ck_assert_int_eq(init_step_netns(&t.c, &e), 0);
+	ck_assert_int_eq(mock_sys_calls, 0);
 }
 END_TEST
 
@@ -229,9 +244,11 @@ START_TEST(ids_are_taken_in_this_order)
 
 	child_make(&t, IDMAP_SUBID);
 	ck_assert_int_eq(init_send(t.parent, INIT_MSG_IDS_DONE, NULL, 0), 0);
+	ck_assert_int_eq(init_step_maps(&t.c, &e), 0);
+	ck_assert_int_eq(t.c.stage, INIT_STAGE_IDS);
+	ck_assert_int_eq(mock_sys_calls, 0);
 	ck_assert_int_eq(init_step_ids(&t.c, &e), 0);
 	ck_assert_str_eq(mock_sys_log, "setgroups 0\nsetresgid 0\nsetresuid 0\n");
-	ck_assert_int_eq(t.c.stage, INIT_STAGE_IDS);
 }
 END_TEST
 
@@ -242,7 +259,6 @@ START_TEST(single_id_keeps_its_groups)
 
 	child_make(&t, IDMAP_SINGLE);
 	t.spec.map.setgroups = false;
-	ck_assert_int_eq(init_send(t.parent, INIT_MSG_IDS_DONE, NULL, 0), 0);
 	ck_assert_int_eq(init_step_ids(&t.c, &e), 0);
 	ck_assert_str_eq(mock_sys_log, "setresgid 0\nsetresuid 0\n");
 }
@@ -270,10 +286,12 @@ START_TEST(trees_come_in_several_packets)
 	send_trees(&t, INIT_MSG_IDS_DONE, 8);
 	send_trees(&t, INIT_MSG_TREES, 2);
 	send_trees(&t, INIT_MSG_TREES, 1);
-	ck_assert_msg(init_step_ids(&t.c, &e) == 0, "%s", e.text);
+	ck_assert_msg(init_step_maps(&t.c, &e) == 0, "%s", e.text);
 	ck_assert_int_ge(t.tree_fds[10], 0);
 	ck_assert_int_eq(t.tree_fds[11], -1);
+	ck_assert_int_eq(t.c.stage, INIT_STAGE_IDS);
 	/* Nothing else was taken from the channel. */
+	ck_assert_int_eq(init_step_ready(&t.c, &e), 0);
 	ck_assert_int_eq(init_send(t.parent, INIT_MSG_NET_DONE, NULL, 0), 0);
 	ck_assert_int_eq(init_step_network(&t.c, &e), 0);
 	ck_assert_int_eq(t.c.stage, INIT_STAGE_NET);
@@ -303,7 +321,7 @@ START_TEST(wrong_trees_are_refused)
 		(void)spec_add_tree(&t.spec, "/", SPEC_TREE_AS_IS, false);
 	}
 	send_trees(&t, bad_trees[_i].msg, bad_trees[_i].fds_n);
-	ck_assert_int_eq(init_step_ids(&t.c, &e), -1);
+	ck_assert_int_eq(init_step_maps(&t.c, &e), -1);
 	ck_assert_int_eq(e.code, ERRC_INTERNAL);
 	ck_assert_int_eq(mock_sys_calls, 0);
 }
@@ -359,6 +377,7 @@ START_TEST(each_call_fails_once)
 {
 	static int (*const steps[])(struct init_ctx *, struct error *) = {
 		init_step_private,
+		init_step_netns,
 		init_step_loopback,
 		init_step_hostname,
 		init_step_parent,
@@ -391,22 +410,39 @@ START_TEST(each_call_fails_once)
 }
 END_TEST
 
-START_TEST(ready_waits_for_go)
+START_TEST(ready_waits_for_nothing)
 {
 	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
-	enum init_stage stage = INIT_STAGE_NET;
+	enum init_stage stage = INIT_STAGE_IDS;
 	struct packet p;
+
+	child_make(&t, IDMAP_SINGLE);
+	t.c.stage = INIT_STAGE_IDS;
+	ck_assert_int_eq(init_step_ready(&t.c, &e), 0);
+	ck_assert_int_eq(t.c.stage, INIT_STAGE_READY);
+	ck_assert_int_eq(init_expect(t.parent, &stage, INIT_MSG_READY, &p, 0, &e), 0);
+	fd_close(&t.parent);
+	t.c.stage = INIT_STAGE_IDS;
+	ck_assert_int_eq(init_step_ready(&t.c, &e), -1);
+	ck_assert_int_eq(e.sysno, EPIPE);
+}
+END_TEST
+
+START_TEST(execd_waits_for_go)
+{
+	AUTO(child) struct child t = CHILD_INIT;
+	struct error e = ERROR_INIT;
 
 	child_make(&t, IDMAP_SINGLE);
 	t.c.stage = INIT_STAGE_NET;
 	ck_assert_int_eq(init_send(t.parent, INIT_MSG_GO, NULL, 0), 0);
-	ck_assert_int_eq(init_step_ready(&t.c, &e), 0);
+	ck_assert_int_eq(init_step_go(&t.c, &e), 0);
 	ck_assert_int_eq(t.c.stage, INIT_STAGE_GONE);
-	ck_assert_int_eq(init_expect(t.parent, &stage, INIT_MSG_READY, &p, 0, &e), 0);
 	t.c.stage = INIT_STAGE_NET;
 	ck_assert_int_eq(init_send(t.parent, INIT_MSG_NET_DONE, NULL, 0), 0);
-	ck_assert_int_eq(init_step_ready(&t.c, &e), -1);
+	ck_assert_int_eq(init_step_go(&t.c, &e), -1);
+	ck_assert_int_eq(e.code, ERRC_INTERNAL);
 }
 END_TEST
 
@@ -535,6 +571,7 @@ int main(void)
 	unit_with_dir(tc);
 	tcase_add_test(tc, order_is_pinned);
 	tcase_add_test(tc, mounts_become_private);
+	tcase_add_test(tc, network_namespace_is_its_own);
 	tcase_add_test(tc, loopback_is_brought_up);
 	tcase_add_test(tc, sources_are_opened_by_the_callers_ids);
 	tcase_add_test(tc, bound_trees_are_cloned_first);
@@ -549,7 +586,8 @@ int main(void)
 	tcase_add_test(tc, cgroup_namespace_only_when_moved);
 	tcase_add_test(tc, staging_is_a_small_inert_tmpfs);
 	tcase_add_test(tc, each_call_fails_once);
-	tcase_add_test(tc, ready_waits_for_go);
+	tcase_add_test(tc, ready_waits_for_nothing);
+	tcase_add_test(tc, execd_waits_for_go);
 	tcase_add_loop_test(tc, descriptors_get_their_numbers, 0, 4);
 	tcase_add_test(tc, failure_is_told_and_ends);
 	suite_add_tcase(s, tc);

@@ -168,18 +168,56 @@ START_TEST(failure_names_step_and_object)
 }
 END_TEST
 
+enum op {
+	OP_CLONE,
+	OP_MEANWHILE,
+	OP_NET,
+	OP_PID,
+	OP_UP,
+	OP_COUNT,
+};
+
 struct ops_seen {
-	struct error *fail; /* what to fail with */
+	enum op fail;        /* OP_COUNT: none */
+	int order[OP_COUNT]; /* 1: first; 0: not called */
+	int calls;
 	pid_t net;
 	pid_t recorded;
+	int control_fd;
 };
+
+static int op_seen(struct ops_seen *seen, enum op op, struct error *e)
+{
+	static const char *const sentences[] = { "no map", "no time", "no network", "no record",
+		"no start" };
+
+	seen->order[op] = ++seen->calls;
+	return seen->fail == op ? error_set(e, ERRC_UNAVAILABLE, "%s", sentences[op]) : 0;
+}
+
+static int on_clone(void *ctx, struct error *e)
+{
+	return op_seen(ctx, OP_CLONE, e);
+}
+
+static int meanwhile(void *ctx, struct error *e)
+{
+	return op_seen(ctx, OP_MEANWHILE, e);
+}
 
 static int attach_net(void *ctx, pid_t pid, struct error *e)
 {
 	struct ops_seen *seen = ctx;
+	autofree char *path = mem_printf("/proc/%d/ns/net", pid);
+	struct stat ours;
+	struct stat theirs;
 
+	/* It is there, and another one. */
+	ck_assert_int_eq(stat("/proc/self/ns/net", &ours), 0);
+	ck_assert_int_eq(stat(path, &theirs), 0);
+	ck_assert_uint_ne(ours.st_ino, theirs.st_ino);
 	seen->net = pid;
-	return seen->fail ? error_set(e, ERRC_UNAVAILABLE, "no network") : 0;
+	return op_seen(seen, OP_NET, e);
 }
 
 static int record_pid(void *ctx, pid_t pid, struct error *e)
@@ -187,38 +225,52 @@ static int record_pid(void *ctx, pid_t pid, struct error *e)
 	struct ops_seen *seen = ctx;
 
 	seen->recorded = pid;
-	return seen->fail ? error_set(e, ERRC_LIMIT, "no record") : 0;
+	return op_seen(seen, OP_PID, e);
+}
+
+static int before_up(void *ctx, int control_fd, struct error *e)
+{
+	struct ops_seen *seen = ctx;
+
+	seen->control_fd = control_fd;
+	return op_seen(seen, OP_UP, e);
 }
 
 START_TEST(callers_have_their_say)
 {
 	struct world w;
 	struct error e = ERROR_INIT;
-	struct error fail = ERROR_INIT;
-	struct ops_seen seen = { .fail = NULL };
-	struct launch_ops ops = {
+	struct ops_seen seen = { .fail = OP_COUNT };
+	const struct launch_ops ops = {
+		.on_clone = on_clone,
+		.meanwhile = meanwhile,
 		.attach_net = attach_net,
 		.record_pid = record_pid,
+		.before_up = before_up,
 		.ctx = &seen,
 	};
 
 	world_make(&w, AS_MAPPED);
+	/* It is mounted more than once. */
+	w.spec.is_ephemeral = false;
 	ck_assert_msg(launch_start(&w.spec, &ops, &w.l, &e) == 0, "%s", e.text);
+	for (int op = 0; op < OP_COUNT; op++) {
+		ck_assert_int_eq(seen.order[op], op + 1);
+	}
 	ck_assert_int_eq(seen.net, w.l.pid);
 	ck_assert_int_eq(seen.recorded, w.l.pid);
+	ck_assert_int_eq(seen.control_fd, w.l.control_fd);
 	ck_assert_int_ge(w.l.userns_fd, 0);
 	launch_done(&w.l);
-	w.spec.is_ephemeral = false;
-	seen = (struct ops_seen){ .fail = &fail };
-	ck_assert_int_eq(launch_start(&w.spec, &ops, &w.l, &e), -1);
-	ck_assert_str_eq(e.text, "no network");
-	ck_assert_int_eq(seen.recorded, 0);
-	expect_no_child();
-	ops.attach_net = NULL;
-	error_clear(&e);
-	ck_assert_int_eq(launch_start(&w.spec, &ops, &w.l, &e), -1);
-	ck_assert_str_eq(e.text, "no record");
-	expect_no_child();
+	for (int op = 0; op < OP_COUNT; op++) {
+		seen = (struct ops_seen){ .fail = (enum op)op };
+		error_clear(&e);
+		ck_assert_int_eq(launch_start(&w.spec, &ops, &w.l, &e), -1);
+		ck_assert_msg(strncmp(e.text, "no ", 3) == 0, "%d: %s", op, e.text);
+		ck_assert_int_eq(e.code, ERRC_UNAVAILABLE);
+		ck_assert_int_eq(seen.calls, op + 1);
+		expect_no_child();
+	}
 	world_end(&w);
 }
 END_TEST
