@@ -14,7 +14,7 @@
 #define FIELD_MAX      64
 #define MINUTE_S       60U
 #define HOUR_S         3600U
-#define LIMIT_S_MAX    (365U * 24 * HOUR_S)
+#define LIMIT_S_MAX    UINT64_C(31536000) /* a year */
 #define LIMIT_RATE_MAX 1000000000U
 
 int64_t retry_pause_ms(const struct fetch_timing *t, uint32_t tries, uint32_t random)
