@@ -30,6 +30,9 @@ struct keeper_opts {
 	struct execd_process *process; /* rows and cols are filled in */
 	const struct idmap *map;       /* who is container root outside */
 	const struct cgroup *cgroup;   /* to freeze, may be without a directory */
+	/* The main process is gone; PID 1 and all others follow. NULL allowed. */
+	void (*on_exited)(void *ctx);
+	void *ctx;
 };
 
 /* Take over the signals of this process (all that can be caught but TTIN, TTOU, faults, and those
@@ -39,8 +42,10 @@ struct keeper *keeper_new(const struct keeper_opts *opts, struct error *e) MUST_
 /* Restore terminal and signal mask, free. Signals that arrived since are forgotten. */
 void keeper_free(struct keeper *k);
 AUTO_DEFINE_PTR(keeper, struct keeper, keeper_free);
-/* Start the main process in a sandbox that is up. Its failure to start is reported by keeper_run.
- */
+/* Put the start of the main process on the control channel of an execd that may not be up yet. Its
+ * failure to start is reported by keeper_run. */
+int keeper_queue(struct keeper *k, int control_fd, struct error *e) MUST_CHECK NONNULL(1, 3);
+/* The sandbox is up: watch it. After keeper_queue. */
 int keeper_start(struct keeper *k, const struct launch *launch, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
 /* Keep the sandbox until PID 1 is dead and all output is delivered. *out_status is the main

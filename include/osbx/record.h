@@ -45,10 +45,12 @@ struct record {
 		.lock_fd = -1, .live_fd = -1, .dir_fd = -1, .slot = -1, \
 	}
 
+/* A new id, and the path that its files will have. Nothing is made. */
+void record_init(const struct dirs *dirs, struct record *out_record) NONNULL(1, 2);
 /* Make the directories and take the name (may be NULL). ERRC_CONFLICT when a live sandbox has the
  * name. On failure nothing is left. */
-int record_new(const struct dirs *dirs, const char *name, struct record *out_record,
-		struct error *e) MUST_CHECK NONNULL(1, 3, 4);
+int record_make(const struct dirs *dirs, struct record *r, const char *name,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 4);
 /* Close the descriptors; files stay. */
 void record_done(struct record *r);
 AUTO_DEFINE(record, struct record, record_done);
@@ -65,6 +67,9 @@ int record_set_root(const struct record *r, int lower_fd, struct error *e) MUST_
 /* Write request.json: the request, and what it was resolved to, which store_gc then keeps. */
 int record_save(const struct record *r, const struct sandbox_request *req, const struct image *img,
 		const struct idmap *map, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
+/* Nobody needs request.json and state.json any more: remove them ahead of the rest, while the
+ * sandbox is still ending. The record itself stays. */
+void record_begin_remove(const struct record *r) NONNULL(1);
 /* Free name and id range and remove the files; with keep, upper, request.json and state.json stay
  * in ROOT. userns_fd (may be -1) saves making a user namespace where files belong to others. */
 int record_remove(const struct dirs *dirs, struct record *r, const struct idmap *map, int userns_fd,

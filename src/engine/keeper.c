@@ -2,6 +2,7 @@
 /*
  * Theory of operation.
  *
+ *   NEW ── START is sent ──▶ QUEUED ── execd is up ──▶ STARTING
  *   STARTING ── STARTED ──▶ RUNNING ── EXITED ──▶ EXITED ── PID 1 dead ──▶ DEAD ── output
  *      │                       │                                            ▲      delivered ─▶ end
  *      │                       └──────────── PID 1 dead (killed) ───────────┤
@@ -47,6 +48,7 @@
 
 enum keeper_stage {
 	KEEPER_NEW,
+	KEEPER_QUEUED,
 	KEEPER_STARTING,
 	KEEPER_RUNNING,
 	KEEPER_EXITED,
@@ -279,6 +281,9 @@ static void on_exited(struct keeper *k, const struct packet *p)
 	}
 	k->status = exited->status;
 	k->stage = KEEPER_EXITED;
+	if (k->opts.on_exited) {
+		k->opts.on_exited(k->opts.ctx);
+	}
 }
 
 /* Which message may come in which stage. */
@@ -482,7 +487,7 @@ void keeper_free(struct keeper *k)
 	free(k);
 }
 
-int keeper_start(struct keeper *k, const struct launch *launch, struct error *e)
+int keeper_queue(struct keeper *k, int control_fd, struct error *e)
 {
 	const struct execd_start start = {
 		.tag = MAIN_TAG,
@@ -491,14 +496,23 @@ int keeper_start(struct keeper *k, const struct launch *launch, struct error *e)
 	const int fds[] = { k->process_fd, k->stdio[0], k->stdio[1], k->stdio[2] };
 
 	assert(k->stage == KEEPER_NEW);
-	k->launch = launch;
-	int r = execd_send(launch->control_fd, EXECD_MSG_START, &start, sizeof(start), fds,
+	int r = execd_send(control_fd, EXECD_MSG_START, &start, sizeof(start), fds,
 			k->opts.tty ? 1 : ARRAY_SIZE(fds));
 
-	/* From here on nothing may wait for execd, which may be frozen. */
-	if (r == 0) {
-		r = fd_set_nonblock(launch->control_fd, true);
+	if (r < 0) {
+		return error_sys(e, -r, "start the main process");
 	}
+	k->stage = KEEPER_QUEUED;
+	return 0;
+}
+
+int keeper_start(struct keeper *k, const struct launch *launch, struct error *e)
+{
+	assert(k->stage == KEEPER_QUEUED);
+	k->launch = launch;
+	/* From here on nothing may wait for execd, which may be frozen. */
+	int r = fd_set_nonblock(launch->control_fd, true);
+
 	if (r == 0) {
 		r = loop_add(k->loop, &k->control, launch->control_fd, EPOLLIN, control_on_ready);
 	}
@@ -506,7 +520,7 @@ int keeper_start(struct keeper *k, const struct launch *launch, struct error *e)
 		r = loop_add(k->loop, &k->pidfd, launch->pidfd, EPOLLIN, pidfd_on_ready);
 	}
 	if (r < 0) {
-		return error_sys(e, -r, "start the main process");
+		return error_sys(e, -r, "watch the sandbox");
 	}
 	k->stage = KEEPER_STARTING;
 	return 0;

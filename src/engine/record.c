@@ -67,6 +67,13 @@ static int make_link(int root_fd, const char *folder, const char *target, const 
 	}
 }
 
+static void record_close(struct record *r)
+{
+	fd_close(&r->dir_fd);
+	fd_close(&r->live_fd);
+	fd_close(&r->lock_fd);
+}
+
 static int live_make(const struct dirs *dirs, struct record *r)
 {
 	struct place_name staged = place_in(SANDBOXES, ".new-", r->id.text);
@@ -103,7 +110,6 @@ static int files_make(const struct dirs *dirs, struct record *r)
 	if (mkdirat(r->dir_fd, "upper", 0755) < 0 || mkdirat(r->dir_fd, "work", 0700) < 0) {
 		return -errno;
 	}
-	r->path = mem_printf("%s/%s", dirs->root, name.text);
 	return 0;
 }
 
@@ -193,31 +199,34 @@ static void live_remove(const struct dirs *dirs, const struct record *r, const c
 	}
 }
 
-int record_new(const struct dirs *dirs, const char *name, struct record *out_record,
-		struct error *e)
+void record_init(const struct dirs *dirs, struct record *out_record)
 {
-	AUTO(record) struct record r = RECORD_INIT;
+	*out_record = (struct record)RECORD_INIT;
+	id_new(&out_record->id);
+	out_record->path = mem_printf("%s/" SANDBOXES "/%s", dirs->root, out_record->id.text);
+}
 
-	id_new(&r.id);
-	int n = live_make(dirs, &r);
+int record_make(const struct dirs *dirs, struct record *r, const char *name, struct error *e)
+{
+	int n = live_make(dirs, r);
 
 	if (n < 0) {
-		live_remove(dirs, &r, ".new-");
+		live_remove(dirs, r, ".new-");
+		record_close(r);
 		return error_sys(e, -n, "make a sandbox's directory in %s", dirs->runtime);
 	}
-	n = files_make(dirs, &r);
+	n = files_make(dirs, r);
 	if (n < 0) {
 		(void)error_sys(e, -n, "make a sandbox's directory in %s", dirs->root);
 	}
-	if (n < 0 || (name && name_take(dirs, &r, name, e) < 0)) {
+	if (n < 0 || (name && name_take(dirs, r, name, e) < 0)) {
 		struct idmap none = { .mode = IDMAP_SINGLE };
 		struct error second = ERROR_INIT;
 
-		(void)!record_remove(dirs, &r, &none, -1, false, &second);
+		(void)!record_remove(dirs, r, &none, -1, false, &second);
+		record_close(r);
 		return -1;
 	}
-	*out_record = r;
-	r = (struct record)RECORD_INIT;
 	return 0;
 }
 
@@ -228,9 +237,7 @@ void record_done(struct record *r)
 	}
 	free(TAKE_PTR(r->path));
 	free(TAKE_PTR(r->name));
-	fd_close(&r->dir_fd);
-	fd_close(&r->live_fd);
-	fd_close(&r->lock_fd);
+	record_close(r);
 }
 
 /* A number that differs from sandbox to sandbox, out of the random digits of its id. */
@@ -370,6 +377,12 @@ static int files_remove(const struct dirs *dirs, const struct record *r, const s
 		return file_remove_tree_at(dirs->root_fd, name.text);
 	}
 	return first < 0 ? first : -errno;
+}
+
+void record_begin_remove(const struct record *r)
+{
+	(void)unlinkat(r->dir_fd, "request.json", 0);
+	(void)unlinkat(r->live_fd, STATE_FILE, 0);
 }
 
 int record_remove(const struct dirs *dirs, struct record *r, const struct idmap *map, int userns_fd,

@@ -6,8 +6,8 @@
  * taken in the order of architecture: the store's (shared, while the image is looked up and until
  * request.json names it) before the sandbox's own.
  *
- * What the child's mounts do not wait for (request.json, the console's pipes, the description of
- * the main process) is done in launch's attach_net, while the child works on another core.
+ * What the child does not wait for is done on its way (struct launch_ops), on the other core: the
+ * directories while it makes namespaces, request.json and the console's pipes while it mounts.
  */
 #include <assert.h>
 #include <errno.h>
@@ -106,25 +106,12 @@ static int phase_image(struct sandbox *s, struct error *e)
 	return s->img->is_host ? host_skeleton(s->dirs.root_fd, &s->map, e) : 0;
 }
 
-static int phase_record(struct sandbox *s, struct error *e)
+static int phase_name(struct sandbox *s, struct error *e)
 {
-	if (record_new(&s->dirs, s->req->name, &s->record, e) < 0) {
-		return -1;
-	}
+	(void)e;
+	record_init(&s->dirs, &s->record);
 	state_init(&s->state, &s->record.id, s->req->name, s->req->image);
-	return s->map.mode == IDMAP_MAPPED ? record_take_ids(&s->dirs, &s->record, &s->map, e)
-					   : record_give(&s->record, &s->map, e);
-}
-
-/* The overlay's root looks like the one of its uppermost lower directory. */
-static int root_copy(struct sandbox *s, struct error *e)
-{
-	const struct spec_lower *top = &s->spec.lowers[s->spec.lowers_n - 1];
-	autofree char *path = mem_printf("%s/%s", s->spec.trees[top->tree].path, top->path);
-	autoclose int fd = fd_open(path, O_PATH | O_DIRECTORY, 0);
-
-	return fd < 0 ? error_sys(e, -fd, "root of the image %s", s->req->image)
-		      : record_set_root(&s->record, fd, e);
+	return 0;
 }
 
 static int phase_plan(struct sandbox *s, struct error *e)
@@ -155,11 +142,53 @@ static int phase_plan(struct sandbox *s, struct error *e)
 			plan_mounts(&in, &s->spec, e) < 0) {
 		return -1;
 	}
+	return 0;
+}
+
+/* The overlay's root looks like the one of its uppermost lower directory. */
+static int root_copy(const struct sandbox *s, struct error *e)
+{
+	const struct spec_lower *top = &s->spec.lowers[s->spec.lowers_n - 1];
+	autofree char *path = mem_printf("%s/%s", s->spec.trees[top->tree].path, top->path);
+	autoclose int fd = fd_open(path, O_PATH | O_DIRECTORY, 0);
+
+	return fd < 0 ? error_sys(e, -fd, "root of the image %s", s->req->image)
+		      : record_set_root(&s->record, fd, e);
+}
+
+static int directories_make(struct sandbox *s, struct error *e)
+{
+	if (record_make(&s->dirs, &s->record, s->req->name, e) < 0 ||
+			(s->map.mode == IDMAP_MAPPED &&
+					record_take_ids(&s->dirs, &s->record, &s->map, e) < 0) ||
+			record_give(&s->record, &s->map, e) < 0) {
+		return -1;
+	}
+	s->spec.map = s->map;
 	return root_copy(s, e);
 }
 
+/* The child makes namespaces. Where nothing is id-mapped it opens the directories itself, at any
+ * moment: then they are there before it is. */
+static int launch_on_clone(void *ctx, struct error *e)
+{
+	struct sandbox *s = ctx;
+
+	return s->map.mode == IDMAP_MAPPED ? directories_make(s, e) : 0;
+}
+
+/* While PID 1 and its namespaces end. */
+static void main_on_exited(void *ctx)
+{
+	const struct sandbox *s = ctx;
+
+	if (!s->req->keep) {
+		record_begin_remove(&s->record);
+	}
+}
+
 /* While the child mounts. */
-static int launch_on_network(void *ctx, pid_t pid, struct error *e)
+static int launch_meanwhile(void *ctx, struct error *e)
 {
 	struct sandbox *s = ctx;
 	const struct keeper_opts opts = {
@@ -172,9 +201,10 @@ static int launch_on_network(void *ctx, pid_t pid, struct error *e)
 		.process = &s->process,
 		.map = &s->map,
 		.cgroup = &s->cgroup,
+		.on_exited = main_on_exited,
+		.ctx = s,
 	};
 
-	(void)pid;
 	if (record_save(&s->record, s->req, s->img, &s->map, e) < 0) {
 		return -1;
 	}
@@ -184,7 +214,7 @@ static int launch_on_network(void *ctx, pid_t pid, struct error *e)
 	return s->keeper ? 0 : -1;
 }
 
-static int launch_on_pid(void *ctx, pid_t pid, struct error *e)
+static int launch_record_pid(void *ctx, pid_t pid, struct error *e)
 {
 	struct sandbox *s = ctx;
 
@@ -192,15 +222,25 @@ static int launch_on_pid(void *ctx, pid_t pid, struct error *e)
 	return state_save(&s->state, s->record.live_fd, false, e);
 }
 
+static int launch_before_up(void *ctx, int control_fd, struct error *e)
+{
+	struct sandbox *s = ctx;
+
+	return keeper_queue(s->keeper, control_fd, e);
+}
+
 static int phase_launch(struct sandbox *s, struct error *e)
 {
 	const struct launch_ops ops = {
-		.attach_net = launch_on_network,
-		.record_pid = launch_on_pid,
+		.on_clone = launch_on_clone,
+		.meanwhile = launch_meanwhile,
+		.record_pid = launch_record_pid,
+		.before_up = launch_before_up,
 		.ctx = s,
 	};
 
-	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0) {
+	if ((s->map.mode != IDMAP_MAPPED && directories_make(s, e) < 0) ||
+			programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0) {
 		return -1;
 	}
 	s->spec.cgroup_fd = s->cgroup.dir_fd;
@@ -235,7 +275,7 @@ static const struct phase phases[] = {
 	{ "store", phase_store },
 	{ "image", phase_image },
 	{ "sources", sources_check_rootfs },
-	{ "record", phase_record },
+	{ "name", phase_name },
 	{ "plan", phase_plan },
 	{ "launch", phase_launch },
 	{ "run", phase_run },

@@ -151,6 +151,7 @@ static int keep_with(struct fixture *f, void (*run)(struct fake *x), int signo, 
 	if (signo) {
 		ck_assert_int_eq(kill(getpid(), signo), 0);
 	}
+	ck_assert_int_eq(keeper_queue(k, f->launch.control_fd, e), 0);
 	ck_assert_int_eq(keeper_start(k, &f->launch, e), 0);
 	return keeper_run(k, out_status, e);
 }

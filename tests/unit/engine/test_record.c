@@ -23,11 +23,12 @@ static void dirs_make(void)
 	ck_assert_int_eq(dirs_open(&dirs, &e), 0);
 }
 
-static void record_make(struct record *r, const char *name)
+static void make(struct record *r, const char *name)
 {
 	struct error e = ERROR_INIT;
 
-	ck_assert_int_eq(record_new(&dirs, name, r, &e), 0);
+	record_init(&dirs, r);
+	ck_assert_int_eq(record_make(&dirs, r, name, &e), 0);
 }
 
 static bool exists(int dir_fd, const char *fmt, const char *id)
@@ -55,7 +56,7 @@ START_TEST(makes_everything_and_removes_it)
 	struct stat st;
 
 	dirs_make();
-	record_make(&r, "web");
+	make(&r, "web");
 	ck_assert(exists(dirs.runtime_fd, "sandboxes/", r.id.text));
 	ck_assert(exists(dirs.root_fd, "sandboxes/", r.id.text));
 	ck_assert(exists(dirs.runtime_fd, "names/", "web"));
@@ -77,7 +78,7 @@ START_TEST(is_dead_when_nobody_holds_it)
 	struct id other;
 
 	dirs_make();
-	record_make(&r, NULL);
+	make(&r, NULL);
 	id_new(&other);
 	ck_assert(!record_is_live(&dirs, other.text));
 	fd_close(&r.lock_fd);
@@ -92,8 +93,9 @@ START_TEST(a_live_name_is_taken)
 	struct error e = ERROR_INIT;
 
 	dirs_make();
-	record_make(&a, "web");
-	ck_assert_int_eq(record_new(&dirs, "web", &b, &e), -1);
+	make(&a, "web");
+	record_init(&dirs, &b);
+	ck_assert_int_eq(record_make(&dirs, &b, "web", &e), -1);
 	ck_assert_int_eq(e.code, ERRC_CONFLICT);
 	ck_assert_ptr_nonnull(strstr(e.text, a.id.text));
 	ck_assert_int_eq(b.lock_fd, -1);
@@ -110,9 +112,9 @@ START_TEST(a_dead_name_is_free)
 	char target[64] = "";
 
 	dirs_make();
-	record_make(&a, "web");
+	make(&a, "web");
 	fd_close(&a.lock_fd);
-	record_make(&b, "web");
+	make(&b, "web");
 	ck_assert_int_eq(readlinkat(dirs.runtime_fd, "names/web", target, sizeof(target)), ID_LEN);
 	ck_assert_int_eq(memcmp(target, b.id.text, ID_LEN), 0);
 }
@@ -125,9 +127,9 @@ START_TEST(frees_only_its_own_name)
 	struct error e = ERROR_INIT;
 
 	dirs_make();
-	record_make(&a, "web");
+	make(&a, "web");
 	fd_close(&a.lock_fd);
-	record_make(&b, "web");
+	make(&b, "web");
 	ck_assert_int_eq(record_remove(&dirs, &a, &single, -1, false, &e), 0);
 	ck_assert(exists(dirs.runtime_fd, "names/", "web"));
 	ck_assert_int_eq(record_free_name(&dirs, "web", b.id.text), 0);
@@ -148,8 +150,8 @@ START_TEST(takes_ranges_that_nobody_has)
 
 	dirs_make();
 	idmap_root_range(&first, &count);
-	record_make(&a, NULL);
-	record_make(&b, NULL);
+	make(&a, NULL);
+	make(&b, NULL);
 	/* Both would begin at the same place. */
 	memcpy(b.id.text, a.id.text, 8);
 	ck_assert_int_eq(record_take_ids(&dirs, &a, &map_a, &e), 0);
@@ -173,7 +175,7 @@ START_TEST(keeps_files_when_asked)
 	int fd = -1;
 
 	dirs_make();
-	record_make(&r, "web");
+	make(&r, "web");
 	fd = openat(r.dir_fd, "upper/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	ck_assert_int_ge(fd, 0);
 	close(fd);
@@ -204,7 +206,7 @@ START_TEST(looks_like_the_root_of_the_image)
 
 	dirs_make();
 	umask(077);
-	record_make(&r, NULL);
+	make(&r, NULL);
 	ck_assert_int_eq(mkdirat(unit_fd, "lower", 0700), 0);
 	ck_assert_int_eq(fchmodat(unit_fd, "lower", mode_cases[_i].lower, 0), 0);
 	if (geteuid() == 0) {
@@ -229,7 +231,8 @@ START_TEST(a_broken_place_leaves_nothing)
 	fd = openat(dirs.root_fd, "sandboxes", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	ck_assert_int_ge(fd, 0);
 	close(fd);
-	ck_assert_int_eq(record_new(&dirs, NULL, &r, &e), -1);
+	record_init(&dirs, &r);
+	ck_assert_int_eq(record_make(&dirs, &r, NULL, &e), -1);
 	ck_assert_int_eq(e.code, ERRC_SYSTEM);
 	ck_assert_uint_eq(entries(dirs.runtime_fd, "sandboxes"), 0);
 }

@@ -58,7 +58,8 @@ static void sandbox_make(struct fixture *f, struct record *r, const char *name, 
 	request_init(&req);
 	req.image = mem_strdup("busybox");
 	req.keep = keep;
-	ck_assert_int_eq(record_new(&f->dirs, name, r, &e), 0);
+	record_init(&f->dirs, r);
+	ck_assert_int_eq(record_make(&f->dirs, r, name, &e), 0);
 	ck_assert_int_eq(record_take_ids(&f->dirs, r, &map, &e), 0);
 	ck_assert_int_eq(record_save(r, &req, &img, &map, &e), 0);
 	state_init(&state, &r->id, name, "busybox");
