@@ -20,7 +20,8 @@
 #include <osbx/request.h>
 #include <osbx/spec.h>
 
-#define PLAN_HOST_LOWER "host-1" /* skeleton of @host below layers/MODE, with its version */
+#define PLAN_HOST_LOWER   "host-1"   /* skeleton of @host below layers/MODE, with its version */
+#define PLAN_POINTS_LOWER "points-1" /* mount points of all images, likewise */
 
 /* All borrowed. */
 struct plan_input {

@@ -74,6 +74,16 @@ static const struct entry entries[] = {
 	{ ENTRY_LINK, "var/run", 0, "../run" },
 };
 
+static const struct entry points[] = {
+	{ ENTRY_DIR, "dev", 0755, NULL },
+	{ ENTRY_DIR, "etc", 0755, NULL },
+	{ ENTRY_DIR, "proc", 0555, NULL },
+	{ ENTRY_DIR, "sys", 0555, NULL },
+	{ ENTRY_FILE, "etc/hostname", 0644, "" },
+	{ ENTRY_FILE, "etc/hosts", 0644, "" },
+	{ ENTRY_FILE, "etc/resolv.conf", 0644, "" },
+};
+
 struct skeleton {
 	int fd;
 	uid_t uid; /* that container root is on disk */
@@ -167,26 +177,54 @@ static int roots_make(const struct skeleton *s)
 	return r;
 }
 
-static int skeleton_fill(struct skeleton *s)
+static int entries_make(const struct skeleton *s, const struct entry *v, size_t n)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(entries) && r == 0; i++) {
-		r = entry_make(s, &entries[i]);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = entry_make(s, &v[i]);
 	}
+	return r;
+}
+
+static int host_fill(struct skeleton *s)
+{
+	int r = entries_make(s, entries, ARRAY_SIZE(entries));
+
 	r = r < 0 ? r : roots_make(s);
-	r = r < 0 ? r : host_each_etc(etc_point_make, s);
+	return r < 0 ? r : host_each_etc(etc_point_make, s);
+}
+
+static int points_fill(struct skeleton *s)
+{
+	return entries_make(s, points, ARRAY_SIZE(points));
+}
+
+struct kind {
+	const char *name; /* below layers/MODE */
+	int (*fill)(struct skeleton *s);
+};
+
+static const struct kind host_kind = { PLAN_HOST_LOWER, host_fill };
+static const struct kind points_kind = { PLAN_POINTS_LOWER, points_fill };
+
+static int skeleton_fill(struct skeleton *s, const struct kind *kind)
+{
+	int r = kind->fill(s);
+
 	if (r == 0 && geteuid() == 0 && fchown(s->fd, s->uid, s->gid) < 0) {
 		r = -errno;
 	}
 	return r == 0 && fchmod(s->fd, 0755) < 0 ? -errno : r;
 }
 
-/* Fill staging_fd/host and move it to its place; another process may have been faster. */
-static int skeleton_publish(int layers_fd, int staging_fd, const struct idmap *map)
+/* Fill it in staging_fd and move it to its place; another process may have been faster. */
+static int skeleton_publish(
+		int layers_fd, int staging_fd, const struct idmap *map, const struct kind *kind)
 {
-	int r = mkdirat(staging_fd, "host", 0700) < 0 ? -errno : 0;
-	autoclose int fd = r < 0 ? r : fd_open_at(staging_fd, "host", O_RDONLY | O_DIRECTORY, 0);
+	int r = mkdirat(staging_fd, kind->name, 0700) < 0 ? -errno : 0;
+	autoclose int fd =
+			r < 0 ? r : fd_open_at(staging_fd, kind->name, O_RDONLY | O_DIRECTORY, 0);
 	struct skeleton s = { .fd = fd };
 
 	if (fd < 0) {
@@ -197,11 +235,11 @@ static int skeleton_publish(int layers_fd, int staging_fd, const struct idmap *m
 		s.uid = idmap_outside(map->uids, map->uids_n, 0);
 		s.gid = idmap_outside(map->gids, map->gids_n, 0);
 	}
-	r = skeleton_fill(&s);
+	r = skeleton_fill(&s, kind);
 	if (r == 0 && syncfs(fd) < 0) {
 		r = -errno;
 	}
-	if (r == 0 && renameat(staging_fd, "host", layers_fd, PLAN_HOST_LOWER) < 0 &&
+	if (r == 0 && renameat(staging_fd, kind->name, layers_fd, kind->name) < 0 &&
 			errno != EEXIST && errno != ENOTEMPTY) {
 		r = -errno;
 	}
@@ -209,7 +247,7 @@ static int skeleton_publish(int layers_fd, int staging_fd, const struct idmap *m
 }
 
 /* In a staging directory of the store's own form, so that gc removes what a kill leaves. */
-static int skeleton_make(int layers_fd, const struct idmap *map)
+static int skeleton_make(int layers_fd, const struct idmap *map, const struct kind *kind)
 {
 	char random[17];
 	char name[32];
@@ -225,16 +263,17 @@ static int skeleton_make(int layers_fd, const struct idmap *map)
 	}
 	autoclose int lock_fd = lock_open_at(staging_fd, "lock", LOCK_MODE_EXCLUSIVE);
 
-	r = lock_fd < 0 ? lock_fd : skeleton_publish(layers_fd, staging_fd, map);
+	r = lock_fd < 0 ? lock_fd : skeleton_publish(layers_fd, staging_fd, map, kind);
 	int n = file_remove_tree_at(layers_fd, name);
 
 	return r < 0 ? r : n;
 }
 
-int host_skeleton(int root_fd, const struct idmap *map, struct error *e)
+static int skeleton_have(
+		int root_fd, const struct idmap *map, const struct kind *kind, struct error *e)
 {
 	autofree char *layers = mem_printf("layers/%s", idmap_mode_name(map->mode));
-	autofree char *path = mem_printf("%s/%s", layers, PLAN_HOST_LOWER);
+	autofree char *path = mem_printf("%s/%s", layers, kind->name);
 
 	if (faccessat(root_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
 		return 0;
@@ -243,6 +282,16 @@ int host_skeleton(int root_fd, const struct idmap *map, struct error *e)
 	autoclose int layers_fd =
 			r < 0 ? r : fd_open_at(root_fd, layers, O_RDONLY | O_DIRECTORY, 0);
 
-	r = layers_fd < 0 ? layers_fd : skeleton_make(layers_fd, map);
-	return r < 0 ? error_sys(e, -r, "@host: make %s", path) : 0;
+	r = layers_fd < 0 ? layers_fd : skeleton_make(layers_fd, map, kind);
+	return r < 0 ? error_sys(e, -r, "make %s", path) : 0;
+}
+
+int host_skeleton(int root_fd, const struct idmap *map, struct error *e)
+{
+	return skeleton_have(root_fd, map, &host_kind, e) < 0 ? error_wrap(e, "@host") : 0;
+}
+
+int host_points(int root_fd, const struct idmap *map, struct error *e)
+{
+	return skeleton_have(root_fd, map, &points_kind, e);
 }

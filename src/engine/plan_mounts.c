@@ -21,6 +21,8 @@ static void add_root(const struct plan_input *in, struct spec *spec)
 
 		if (img->is_host) {
 			spec_add_lower(spec, tree, PLAN_HOST_LOWER);
+		} else if (img->layers_n > 0) {
+			spec_add_lower(spec, tree, PLAN_POINTS_LOWER);
 		}
 		for (size_t i = 0; i < img->layers_n; i++) {
 			spec_add_lower(spec, tree, digest_hex(&img->layers[i].chain));

@@ -103,7 +103,10 @@ static int phase_image(struct sandbox *s, struct error *e)
 	if (r < 0) {
 		return -1;
 	}
-	return s->img->is_host ? host_skeleton(s->dirs.root_fd, &s->map, e) : 0;
+	if (s->img->is_host) {
+		return host_skeleton(s->dirs.root_fd, &s->map, e);
+	}
+	return s->img->layers_n > 0 ? host_points(s->dirs.root_fd, &s->map, e) : 0;
 }
 
 static int phase_name(struct sandbox *s, struct error *e)

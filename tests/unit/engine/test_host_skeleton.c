@@ -149,6 +149,30 @@ START_TEST(belongs_to_container_root)
 }
 END_TEST
 
+START_TEST(mount_points_of_images)
+{
+	static const char *const files[] = { "etc/hostname", "etc/hosts", "etc/resolv.conf" };
+	struct error e = ERROR_INIT;
+	struct stat st;
+
+	umask(077);
+	ck_assert_int_eq(file_mkdir_at(unit_fd, "layers", 0700), 0);
+	ck_assert_int_eq(host_points(unit_fd, &single, &e), 0);
+	ck_assert_int_eq(host_points(unit_fd, &single, &e), 0);
+	ck_assert_uint_eq(entries("layers/single"), 1);
+	ck_assert_uint_eq(entries("layers/single/" PLAN_POINTS_LOWER), 4);
+	ck_assert_uint_eq(entries("layers/single/" PLAN_POINTS_LOWER "/etc"), ARRAY_SIZE(files));
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		autofree char *path =
+				mem_printf("layers/single/" PLAN_POINTS_LOWER "/%s", files[i]);
+
+		ck_assert_int_eq(fstatat(unit_fd, path, &st, 0), 0);
+		ck_assert_uint_eq(st.st_mode, S_IFREG | 0644);
+		ck_assert_int_eq(st.st_size, 0);
+	}
+}
+END_TEST
+
 START_TEST(says_what_failed)
 {
 	struct error e = ERROR_INIT;
@@ -174,6 +198,7 @@ int main(void)
 	tcase_add_test(tc, knows_root_and_nobody);
 	tcase_add_test(tc, is_made_once);
 	tcase_add_test(tc, belongs_to_container_root);
+	tcase_add_test(tc, mount_points_of_images);
 	tcase_add_test(tc, says_what_failed);
 	suite_add_tcase(s, tc);
 	return unit_run(s);

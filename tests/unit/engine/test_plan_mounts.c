@@ -96,9 +96,10 @@ START_TEST(names_the_layers_lowest_first)
 	ck_assert_str_eq(f.spec.trees[0].path, "/root/layers/single");
 	ck_assert_int_eq(f.spec.trees[0].ids, SPEC_TREE_CONTAINER);
 	ck_assert_str_eq(f.spec.trees[1].path, "/root/sandboxes/id");
-	ck_assert_uint_eq(f.spec.lowers_n, 2);
-	ck_assert_str_eq(f.spec.lowers[0].path, digest_hex(&f.layers[0].chain));
-	ck_assert_str_eq(f.spec.lowers[1].path, digest_hex(&f.layers[1].chain));
+	ck_assert_uint_eq(f.spec.lowers_n, 3);
+	ck_assert_str_eq(f.spec.lowers[0].path, PLAN_POINTS_LOWER);
+	ck_assert_str_eq(f.spec.lowers[1].path, digest_hex(&f.layers[0].chain));
+	ck_assert_str_eq(f.spec.lowers[2].path, digest_hex(&f.layers[1].chain));
 	ck_assert(f.spec.is_ephemeral);
 }
 END_TEST
