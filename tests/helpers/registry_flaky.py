@@ -13,7 +13,7 @@ Actions (offsets count from the start of the whole object, also when a Range is 
     stall N                     send N bytes of the answer, then nothing
     slow N                      N bytes a second
     corrupt N                   flip a bit of byte N
-    status CODE[,NAME=VALUE…]   refuse, with these header fields, and an errors[] body
+    status CODE[,NAME=VALUE…]   refuse, with these header fields (@N: the date in N seconds), and an errors[] body
     body CODE,FILE              answer with a file
     redirect URL                307 to URL + path;  loop: 307 to itself;  location TEXT: 307 to TEXT itself
     length N                    another Content-Length;  more N: N bytes too many, without a length
@@ -134,8 +134,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def refuse(self, argument):
         words = argument.split(',')
+        fields = [w.split('=', 1) for w in words[1:]]
+        fields = [(n, self.date_time_string(time.time() + int(v[1:])) if v.startswith('@') else v) for n, v in fields]
         body = b'{"errors":[{"code":"UNKNOWN","message":"so the rules say"}]}'
-        self.answer(int(words[0]), [tuple(w.split('=', 1)) for w in words[1:]], body)
+        self.answer(int(words[0]), fields, body)
 
     def at_once(self, action, argument):
         """Actions that need no upstream. True when one was taken."""

@@ -196,9 +196,17 @@ rules flaky 'GET manifests status 429,Retry-After=1 x1'
 before=$(date +%s%N)
 probe manifest "$flaky/t/image:1"
 is "$status$(((($(date +%s%N) - before) / 1000000) >= 1000))" 01 'Retry-After is obeyed'
-rules flaky "GET manifests status 429,Retry-After=$(LC_ALL=C date -u -d '+2 hours' '+%a,_%d_%b_%Y_%H:%M:%S_GMT' | tr '_,' '  ' | sed 's/  */-/g')"
+rules flaky 'GET manifests status 503,Retry-After=@3 x1'
+before=$(date +%s%N)
 probe manifest "$flaky/t/image:1"
-like "$out" 'error UNAVAILABLE .*the rate limit of' 'a Retry-After that is none'
+is "$status$(((($(date +%s%N) - before) / 1000000) >= 1000))" 01 'Retry-After is obeyed, as a date'
+rules flaky 'GET manifests status 429,Retry-After=@7200'
+probe manifest "$flaky/t/image:1"
+like "$out" 'error UNAVAILABLE .*the rate limit of .* try again in (119|120) minutes' 'Retry-After that is too far is not waited for'
+is "$(requests manifests)" 1 'and asked once'
+rules flaky 'GET manifests status 429,Retry-After=soon x1'
+probe manifest "$flaky/t/image:1"
+is "$status" 0 'a Retry-After that is none'
 rules flaky 'GET manifests status 429,Retry-After=7200,RateLimit-Limit=100;w=21600,RateLimit-Remaining=0;w=21600'
 probe manifest "$flaky/t/image:1"
 like "$out" "error UNAVAILABLE .*the rate limit of $flaky is reached \(100 pulls in 6 hours\) \| try again in 120 minutes; osbx login" \
