@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,20 +102,26 @@ static const struct {
 
 struct prompt {
 	struct sigaction before[ARRAY_SIZE(prompt_signals)];
+	sigset_t mask;
 	struct termios saved;
 	bool is_hidden;
 };
 
-/* Signals break off the read, so that the terminal is never left without echo. */
+/* Signals break off the wait for input and nothing else, so that the terminal is never left without
+ * echo. */
 static void prompt_begin(struct prompt *p, bool hide)
 {
 	struct termios quiet;
+	sigset_t taken;
 
+	(void)sigemptyset(&taken);
 	for (size_t i = 0; i < ARRAY_SIZE(prompt_signals); i++) {
 		const struct sigaction sa = { .sa_handler = prompt_signals[i].handler };
 
 		(void)sigaction(prompt_signals[i].signo, &sa, &p->before[i]);
+		(void)sigaddset(&taken, prompt_signals[i].signo);
 	}
+	(void)sigprocmask(SIG_BLOCK, &taken, &p->mask);
 	if (hide && tcgetattr(STDIN_FILENO, &p->saved) == 0) {
 		quiet = p->saved;
 		quiet.c_lflag &= ~(tcflag_t)ECHO;
@@ -134,11 +141,14 @@ static void prompt_end(struct prompt *p)
 	if (interrupted) {
 		(void)raise(interrupted);
 	}
+	(void)sigprocmask(SIG_SETMASK, &p->mask, NULL);
 }
 
-/* One line without its end. fd_read would go on after a signal. */
-static int line_read(struct buf *line)
+/* One line without its end. */
+static int line_read(const struct prompt *p, struct buf *line)
 {
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+
 	for (;;) {
 		ssize_t n = 0;
 		int r = buf_reserve(line, 1);
@@ -146,9 +156,12 @@ static int line_read(struct buf *line)
 		if (r < 0) {
 			return r;
 		}
-		n = read(STDIN_FILENO, line->p + line->n, 1);
-		if (n < 0) {
+		if (ppoll(&input, 1, NULL, &p->mask) < 0) {
 			return -errno;
+		}
+		n = fd_read(STDIN_FILENO, line->p + line->n, 1);
+		if (n < 0) {
+			return (int)n;
 		}
 		if (n == 0 || line->p[line->n] == '\n') {
 			line->p[line->n] = '\0';
@@ -164,12 +177,11 @@ static int ask(const char *question, bool hide, char **out_answer, struct error 
 	struct prompt p = { .is_hidden = false };
 	int r = buf_reserve(&line, line.max);
 
+	/* Before the question: what is typed earlier is thrown away. */
+	prompt_begin(&p, hide);
 	r = r < 0 ? r : fd_write_all(STDERR_FILENO, question, strlen(question));
-	if (r == 0) {
-		prompt_begin(&p, hide);
-		r = line_read(&line);
-		prompt_end(&p);
-	}
+	r = r < 0 ? r : line_read(&p, &line);
+	prompt_end(&p);
 	if (r < 0 || line.n == 0) {
 		buf_done(&line);
 		return r < 0 ? error_sys(e, -r, "read from the terminal")
