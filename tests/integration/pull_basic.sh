@@ -4,7 +4,7 @@
 # find in the store afterwards.
 # modes: root user single
 . "$(dirname "$0")/lib.sh"
-. "$here/pull_lib.sh"
+. "$here/../helpers/pull_lib.sh"
 needs docker-registry skopeo umoci python3
 
 registry_start plain

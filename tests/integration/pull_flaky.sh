@@ -4,7 +4,7 @@
 # consistent, nothing is fetched twice, and the next pull goes on where the last one ended.
 # modes: root user single
 . "$(dirname "$0")/lib.sh"
-. "$here/pull_lib.sh"
+. "$here/../helpers/pull_lib.sh"
 needs docker-registry skopeo python3
 
 registry_start plain

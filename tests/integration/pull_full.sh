@@ -3,7 +3,7 @@
 # A disk that is full in the middle of a pull: said plainly, nothing broken, and gone on with when there is room.
 # modes: root
 . "$(dirname "$0")/lib.sh"
-. "$here/pull_lib.sh"
+. "$here/../helpers/pull_lib.sh"
 needs docker-registry skopeo python3 unshare
 
 registry_start plain

@@ -4,7 +4,7 @@
 # never seen where they should not be.
 # modes: root user single
 . "$(dirname "$0")/lib.sh"
-. "$here/pull_lib.sh"
+. "$here/../helpers/pull_lib.sh"
 needs docker-registry htpasswd openssl skopeo python3
 
 secret='s3cr3t:Zahn-7'

@@ -3,7 +3,7 @@
 # TLS: certificates are always checked, except where that was given up by name; own authorities; redirects carry no credentials.
 # modes: root user
 . "$(dirname "$0")/lib.sh"
-. "$here/pull_lib.sh"
+. "$here/../helpers/pull_lib.sh"
 needs docker-registry htpasswd openssl skopeo python3
 
 image mixed
