@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -158,6 +159,7 @@ static int place_start(const struct place *place, bool is_system, char **out_pat
 	if (place_find(place, is_system, &path, e) < 0) {
 		return -1;
 	}
+	assert(path);
 	autoclose int fd = place_open(path);
 
 	if (fd < 0) {
@@ -181,8 +183,7 @@ int dirs_open(struct dirs *out_dirs, struct error *e)
 			place_start(&runtime_place, is_system, &d.runtime, &d.runtime_fd, e) < 0) {
 		return -1;
 	}
-	*out_dirs = d;
-	d = (struct dirs)DIRS_INIT;
+	*out_dirs = TAKE(d, (struct dirs)DIRS_INIT);
 	return 0;
 }
 
@@ -195,8 +196,7 @@ int dirs_find(struct dirs *out_dirs, struct error *e)
 			place_find(&runtime_place, is_system, &d.runtime, e) < 0) {
 		return -1;
 	}
-	*out_dirs = d;
-	d = (struct dirs)DIRS_INIT;
+	*out_dirs = TAKE(d, (struct dirs)DIRS_INIT);
 	return 0;
 }
 

@@ -28,60 +28,60 @@ enum entry_kind {
 
 struct entry {
 	enum entry_kind kind;
-	const char *path;
 	mode_t mode;
+	const char *path;
 	const char *text;
 };
 
 static const struct entry entries[] = {
-	{ ENTRY_DIR, "dev", 0755, NULL },
-	{ ENTRY_DIR, "etc", 0755, NULL },
-	{ ENTRY_DIR, "etc/pki", 0755, NULL },
-	{ ENTRY_DIR, "etc/pki/ca-trust", 0755, NULL },
-	{ ENTRY_DIR, "etc/ssl", 0755, NULL },
-	{ ENTRY_DIR, "home", 0755, NULL },
-	{ ENTRY_DIR, "mnt", 0755, NULL },
-	{ ENTRY_DIR, "opt", 0755, NULL },
-	{ ENTRY_DIR, "proc", 0555, NULL },
-	{ ENTRY_DIR, "root", 0700, NULL },
-	{ ENTRY_DIR, "run", 0755, NULL },
-	{ ENTRY_DIR, "srv", 0755, NULL },
-	{ ENTRY_DIR, "sys", 0555, NULL },
-	{ ENTRY_DIR, "tmp", 01777, NULL },
-	{ ENTRY_DIR, "usr", 0755, NULL },
-	{ ENTRY_DIR, "var", 0755, NULL },
-	{ ENTRY_DIR, "var/cache", 0755, NULL },
-	{ ENTRY_DIR, "var/lib", 0755, NULL },
-	{ ENTRY_DIR, "var/log", 0755, NULL },
-	{ ENTRY_DIR, "var/tmp", 01777, NULL },
-	{ ENTRY_FILE, "etc/passwd", 0644,
+	{ ENTRY_DIR, 0755, "dev", NULL },
+	{ ENTRY_DIR, 0755, "etc", NULL },
+	{ ENTRY_DIR, 0755, "etc/pki", NULL },
+	{ ENTRY_DIR, 0755, "etc/pki/ca-trust", NULL },
+	{ ENTRY_DIR, 0755, "etc/ssl", NULL },
+	{ ENTRY_DIR, 0755, "home", NULL },
+	{ ENTRY_DIR, 0755, "mnt", NULL },
+	{ ENTRY_DIR, 0755, "opt", NULL },
+	{ ENTRY_DIR, 0555, "proc", NULL },
+	{ ENTRY_DIR, 0700, "root", NULL },
+	{ ENTRY_DIR, 0755, "run", NULL },
+	{ ENTRY_DIR, 0755, "srv", NULL },
+	{ ENTRY_DIR, 0555, "sys", NULL },
+	{ ENTRY_DIR, 01777, "tmp", NULL },
+	{ ENTRY_DIR, 0755, "usr", NULL },
+	{ ENTRY_DIR, 0755, "var", NULL },
+	{ ENTRY_DIR, 0755, "var/cache", NULL },
+	{ ENTRY_DIR, 0755, "var/lib", NULL },
+	{ ENTRY_DIR, 0755, "var/log", NULL },
+	{ ENTRY_DIR, 01777, "var/tmp", NULL },
+	{ ENTRY_FILE, 0644, "etc/passwd",
 			"root:x:0:0:root:/root:/bin/sh\n"
 			"daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
 			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
-	{ ENTRY_FILE, "etc/group", 0644,
+	{ ENTRY_FILE, 0644, "etc/group",
 			"root:x:0:\ndaemon:x:1:\ntty:x:5:\nusers:x:100:\nnogroup:x:65534:\n" },
-	{ ENTRY_FILE, "etc/nsswitch.conf", 0644,
+	{ ENTRY_FILE, 0644, "etc/nsswitch.conf",
 			"passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
 			"networks: files\nprotocols: files\nservices: files\n" },
-	{ ENTRY_FILE, "etc/shells", 0644, "/bin/sh\n/bin/bash\n" },
+	{ ENTRY_FILE, 0644, "etc/shells", "/bin/sh\n/bin/bash\n" },
 	/* Mount points of what is written at each start. */
-	{ ENTRY_FILE, "etc/hostname", 0644, "" },
-	{ ENTRY_FILE, "etc/hosts", 0644, "" },
-	{ ENTRY_FILE, "etc/resolv.conf", 0644, "" },
-	{ ENTRY_LINK, "etc/mtab", 0, "../proc/self/mounts" },
-	{ ENTRY_LINK, "etc/os-release", 0, "../usr/lib/os-release" },
-	{ ENTRY_LINK, "var/lock", 0, "../run/lock" },
-	{ ENTRY_LINK, "var/run", 0, "../run" },
+	{ ENTRY_FILE, 0644, "etc/hostname", "" },
+	{ ENTRY_FILE, 0644, "etc/hosts", "" },
+	{ ENTRY_FILE, 0644, "etc/resolv.conf", "" },
+	{ ENTRY_LINK, 0, "etc/mtab", "../proc/self/mounts" },
+	{ ENTRY_LINK, 0, "etc/os-release", "../usr/lib/os-release" },
+	{ ENTRY_LINK, 0, "var/lock", "../run/lock" },
+	{ ENTRY_LINK, 0, "var/run", "../run" },
 };
 
 static const struct entry points[] = {
-	{ ENTRY_DIR, "dev", 0755, NULL },
-	{ ENTRY_DIR, "etc", 0755, NULL },
-	{ ENTRY_DIR, "proc", 0555, NULL },
-	{ ENTRY_DIR, "sys", 0555, NULL },
-	{ ENTRY_FILE, "etc/hostname", 0644, "" },
-	{ ENTRY_FILE, "etc/hosts", 0644, "" },
-	{ ENTRY_FILE, "etc/resolv.conf", 0644, "" },
+	{ ENTRY_DIR, 0755, "dev", NULL },
+	{ ENTRY_DIR, 0755, "etc", NULL },
+	{ ENTRY_DIR, 0555, "proc", NULL },
+	{ ENTRY_DIR, 0555, "sys", NULL },
+	{ ENTRY_FILE, 0644, "etc/hostname", "" },
+	{ ENTRY_FILE, 0644, "etc/hosts", "" },
+	{ ENTRY_FILE, 0644, "etc/resolv.conf", "" },
 };
 
 struct skeleton {

@@ -44,7 +44,7 @@
 #define MAIN_TAG      1U
 #define STOP_GRACE_MS 10000
 /* argv, env and groups, each with its length. */
-#define PROCESS_BYTES_MAX (4U * LIMIT_ARGS_BYTES)
+#define PROCESS_BYTES_MAX ((size_t)4 * LIMIT_ARGS_BYTES)
 
 enum keeper_stage {
 	KEEPER_NEW,

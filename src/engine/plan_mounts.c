@@ -110,7 +110,8 @@ static void add_volumes(const struct plan_input *in, struct spec *spec)
 	for (size_t i = 0; i < in->req->volumes_n; i++) {
 		const struct request_volume *v = &in->req->volumes[i];
 		uint32_t tree = spec_add_tree(spec, v->src, SPEC_TREE_OWNER, true);
-		struct spec_mount *m = spec_add_mount(spec, SPEC_MOUNT_BIND, v->dst);
+		autofree char *dst = path_normalise(v->dst);
+		struct spec_mount *m = spec_add_mount(spec, SPEC_MOUNT_BIND, dst);
 
 		spec->trees[tree].fd = in->volume_fds[i];
 		m->tree = tree;
@@ -122,7 +123,8 @@ static void add_tmpfs(const struct plan_input *in, struct spec *spec)
 {
 	for (size_t i = 0; i < in->req->tmpfs_n; i++) {
 		const struct request_tmpfs *t = &in->req->tmpfs[i];
-		struct spec_mount *m = spec_add_mount(spec, SPEC_MOUNT_TMPFS, t->dst);
+		autofree char *dst = path_normalise(t->dst);
+		struct spec_mount *m = spec_add_mount(spec, SPEC_MOUNT_TMPFS, dst);
 
 		m->size = t->size;
 		m->mode = 01777;
@@ -148,21 +150,20 @@ static void mount_done(struct spec_mount *m)
 /* Drop what is taken among the first own_n mounts. */
 static void drop_taken(struct spec *spec, size_t own_n)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < spec->mounts_n; i++) {
+	for (size_t i = own_n; i > 0; i--) {
+		struct spec_mount *own = &spec->mounts[i - 1];
 		bool taken = false;
 
-		for (size_t j = own_n; i < own_n && j < spec->mounts_n && !taken; j++) {
-			taken = is_taken(&spec->mounts[i], &spec->mounts[j]);
+		for (size_t j = own_n; j < spec->mounts_n && !taken; j++) {
+			taken = is_taken(own, &spec->mounts[j]);
 		}
 		if (taken) {
-			mount_done(&spec->mounts[i]);
-		} else {
-			spec->mounts[kept++] = spec->mounts[i];
+			mount_done(own);
+			memmove(own, own + 1, (spec->mounts_n - i) * sizeof(*own));
+			spec->mounts_n--;
+			own_n--;
 		}
 	}
-	spec->mounts_n = kept;
 }
 
 static size_t path_depth(const char *path)
@@ -197,12 +198,8 @@ int plan_mounts(const struct plan_input *in, struct spec *spec, struct error *e)
 
 	add_volumes(in, spec);
 	add_tmpfs(in, spec);
-	for (size_t i = 0; i < spec->mounts_n; i++) {
-		char *normal = path_normalise(spec->mounts[i].dst);
-
-		free(spec->mounts[i].dst);
-		spec->mounts[i].dst = normal;
-		if (str_eq(normal, "/")) {
+	for (size_t i = own_n; i < spec->mounts_n; i++) {
+		if (str_eq(spec->mounts[i].dst, "/")) {
 			return error_set(e, ERRC_INVALID, "mount destination /: the root itself");
 		}
 	}

@@ -12,7 +12,7 @@
 #include "sandbox_internal.h"
 
 /* Two filters and a few numbers. */
-#define CONFIG_BYTES_MAX (2 * LIMIT_BPF_INSNS * sizeof(struct sock_filter) + 4096)
+#define CONFIG_BYTES_MAX ((size_t)2 * LIMIT_BPF_INSNS * sizeof(struct sock_filter) + 4096)
 
 /* Cache of compiled profiles; without one they are compiled each time. */
 static int cache_open(const struct sandbox *s)

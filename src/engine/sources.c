@@ -142,8 +142,7 @@ int host_network_read(struct host_network *out_net, struct error *e)
 			text_read("/etc/resolv.conf", &net.resolv_conf, e) < 0) {
 		return -1;
 	}
-	*out_net = net;
-	net = (struct host_network){ .hosts = NULL };
+	*out_net = TAKE(net, (struct host_network){ .hosts = NULL });
 	return 0;
 }
 

@@ -184,15 +184,15 @@ static int flow_prepare(struct flow *f)
 	return r;
 }
 
-static short poll_now(int fd, short events)
+/* What of events holds now; errors and hang-ups, too. */
+static int poll_now(int fd, int events)
 {
-	struct pollfd p = { .fd = fd, .events = events };
+	struct pollfd p = { .fd = fd, .events = (short)events };
 
 	return poll(&p, 1, 0) > 0 ? p.revents : 0;
 }
 
-/* Errors and hang-ups do not wait either. */
-static bool is_polled(int fd, short events)
+static bool is_polled(int fd, int events)
 {
 	return poll_now(fd, events) != 0;
 }
