@@ -6,17 +6,26 @@
  *
  * One connection carries one request and its answers:
  *
- *   STOP {grace_ms, signo}          ─▶ OK when the sandbox has ended (the ladder: signo, grace,
- * kill) SIGNAL {signo, all}             ─▶ OK PAUSE, RESUME                   ─▶ OK when
- * cgroup.events says so RENEW {expires_ms}              ─▶ OK with the new expiry STAT ─▶ STAT
- * {numbers of the sandbox's cgroup and processes} WAIT                            ─▶ ENDED {status}
- * when the main process has ended DIAL {port}                     ─▶ DIALLED {fd} a socket
- * connected inside the sandbox EXEC {flags, rows, cols; fds: process memfd, stdin, stdout, stderr}
- *                                   ─▶ STARTED {pid; fd: pty master with a tty}
- *       ◀─▶ EXEC_SIGNAL {signo}, then ─▶ ENDED {status, signal}
+ *   STOP {grace_ms, signo}   -> OK when the sandbox has ended and is cleared away (the ladder:
+ *                               signo, grace, kill; what is paused is killed at once)
+ *   SIGNAL {signo, all}      -> OK
+ *   PAUSE, RESUME            -> OK when cgroup.events says so
+ *   RENEW {expires_ms}       -> OK; refused once it has expired
+ *   STAT                     -> STATS {numbers of the sandbox's cgroup}
+ *   WAIT                     -> ENDED {status} when the sandbox has ended and is cleared away
+ *   DIAL {port}              -> DIALLED {fd}, a socket connected inside the sandbox
+ *   EXEC {flags; fds}        -> STARTED {pid; fd: pty master with a tty}
+ *       fds: a sealed memfd with a struct execd_process, and without CTL_EXEC_TTY three pipes or
+ *       null devices. The process is the main one but for what it says: its env adds to that one's,
+ *       cwd, user and groups replace that one's when not empty; capabilities, umask and rlimits are
+ *       that one's.
+ *       then <- EXEC_SIGNAL {signo} any number of times
+ *       and  -> ENDED {status, signal}
  *       The end of the connection before ENDED kills the process's whole tree, unless the flag
  *       CTL_EXEC_DETACH was given.
- *   any                             ─▶ FAILED {struct error}
+ *   any                      -> FAILED {struct error}
+ *
+ * A paused sandbox gets nothing: EXEC, SIGNAL, EXEC_SIGNAL and DIAL are refused meanwhile.
  */
 #ifndef OSBX_CTL_PROTO_H
 #define OSBX_CTL_PROTO_H

@@ -2,7 +2,8 @@
 /*
  * module: engine
  * keeper - hold one running sandbox: its main process, its terminal or pipes, the signals meant
- * for it, its end. Runs in the command that started it; single-threaded.
+ * for it, the commands of others, its end. Runs in the command that started it, or in a process of
+ * its own; single-threaded.
  */
 #ifndef OSBX_KEEPER_H
 #define OSBX_KEEPER_H
@@ -16,22 +17,30 @@
 #include <osbx/execd_proto.h>
 #include <osbx/idmap.h>
 #include <osbx/launch.h>
+#include <osbx/state.h>
 
 struct keeper;
 
 /* All borrowed, for the keeper's life. */
 struct keeper_opts {
+	bool detached;    /* output goes to the log below live_fd, input is empty */
 	bool interactive; /* forward standard input */
 	bool tty;
 	int in_fd; /* the caller's descriptors */
 	int out_fd;
 	int err_fd;
-	int stop_signal;               /* what SIGHUP begins with; killed 10 s later */
+	int stop_signal;               /* what a stop begins with; killed 10 s later */
 	struct execd_process *process; /* rows and cols are filled in */
 	const struct idmap *map;       /* who is container root outside */
 	const struct cgroup *cgroup;   /* to freeze, may be without a directory */
 	/* The main process is gone; PID 1 and all others follow. NULL allowed. */
 	void (*on_exited)(void *ctx);
+	/* Its record, which the keeper changes and saves from keeper_start on. NULL: there is none,
+	 * and no control socket (ctl_proto.h) either. */
+	struct sandbox_state *state;
+	int live_fd; /* where the state is saved; not used without one */
+	/* The main process has been started. Failure ends the sandbox. NULL allowed. */
+	int (*on_started)(void *ctx, struct error *e);
 	void *ctx;
 };
 
@@ -52,5 +61,9 @@ int keeper_start(struct keeper *k, const struct launch *launch, struct error *e)
  * process's: its exit code, or 128 + signal. Fails with execd's own error when it could not be
  * started (ERRC_NO_COMMAND, ERRC_NOT_EXECUTABLE, …). */
 int keeper_run(struct keeper *k, int *out_status, struct error *e) MUST_CHECK NONNULL(1, 2, 3);
+/* Why it ended, STATE_REASON_*; after keeper_run. Constant text. */
+const char *keeper_reason(const struct keeper *k) NONNULL(1);
+/* The end is recorded and cleared away: answer those who wait for it. */
+void keeper_end(struct keeper *k) NONNULL(1);
 
 #endif

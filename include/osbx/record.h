@@ -70,10 +70,13 @@ int record_save(const struct record *r, const struct sandbox_request *req, const
 /* Nobody needs request.json and state.json any more: remove them ahead of the rest, while the
  * sandbox is still ending. The record itself stays. */
 void record_begin_remove(const struct record *r) NONNULL(1);
-/* Free name and id range and remove the files; with keep, upper, request.json and state.json stay
- * in ROOT. userns_fd (may be -1) saves making a user namespace where files belong to others. */
+#define RECORD_KEEP_FILES 1U /* upper, request.json and state.json in ROOT */
+#define RECORD_KEEP_LIVE  2U /* the live directory, the name, and request.json in ROOT */
+
+/* Free name and id range and remove the files, but for what keep says. userns_fd (may be -1) saves
+ * making a user namespace where files belong to others. */
 int record_remove(const struct dirs *dirs, struct record *r, const struct idmap *map, int userns_fd,
-		bool keep, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 6);
+		unsigned int keep, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 6);
 /* Is somebody holding the sandbox's lock? */
 bool record_is_live(const struct dirs *dirs, const char *id) NONNULL(1, 2);
 /* What a left-over or kept sandbox says about itself: does it keep its files; manifest and chain

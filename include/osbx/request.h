@@ -13,6 +13,7 @@
 #include <osbx/cleanup.h>
 #include <osbx/compiler.h>
 #include <osbx/error.h>
+#include <osbx/json.h>
 #include <osbx/registry.h>
 #include <osbx/spec.h>
 #include <osbx/strv.h>
@@ -47,6 +48,8 @@ struct sandbox_request {
 	bool interactive;
 	bool tty;
 	bool keep;
+	bool detach; /* a keeper of its own; the record stays until it is removed or expires */
+	bool remove; /* nor does the record stay */
 	bool isolation;
 	enum spec_network network;
 	uint64_t caps;  /* workload's mask */
@@ -56,6 +59,7 @@ struct sandbox_request {
 	int tls_verify;      /* of a pull; 1, 0, or -1: as configured */
 	uint64_t unpack_max; /* 0: default */
 	uint64_t shm_bytes;  /* 0: default */
+	int64_t timeout_ms;  /* from its start; 0: none */
 };
 
 /* Defaults: network none, capabilities caps_workload_default, a missing image is pulled. */
@@ -85,5 +89,11 @@ int request_change_cap(struct sandbox_request *r, const char *name, bool add,
 /* Everything that can be said without an image: names, lengths, absolute destinations, duplicates,
  * host names (RFC 1123, at most 64), labels, -t without a terminal is the caller's to check. */
 int request_validate(const struct sandbox_request *r, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* Write it as a JSON object: into request.json, and to the keeper it is handed to. */
+void request_format(const struct sandbox_request *req, struct json_writer *w, const char *name)
+		NONNULL(1, 2);
+/* Read such an object, strictly, and validate it. ERRC_INVALID or ERRC_LIMIT. */
+int request_parse(const struct json *v, struct sandbox_request *out_req, struct error *e) MUST_CHECK
+		NONNULL(2, 3);
 
 #endif

@@ -13,6 +13,7 @@
 #include <osbx/compiler.h>
 #include <osbx/dirs.h>
 #include <osbx/error.h>
+#include <osbx/id.h>
 #include <osbx/idmap.h>
 #include <osbx/image.h>
 #include <osbx/request.h>
@@ -27,21 +28,43 @@ struct sandbox_opts {
 	void (*on_image)(void *ctx);
 	/* A phase begins; NULL allowed. The name is constant. */
 	void (*on_phase)(void *ctx, const char *name);
+	/* A detached sandbox's main process runs, and so says its record. Failure ends it; NULL
+	 * allowed. */
+	int (*on_running)(void *ctx, const struct id *id, struct error *e);
 	void *ctx;
 };
 
 struct sandbox_end {
-	int status; /* of the main process: exit code, or 128 + signal */
-	char *kept; /* directory of a sandbox that is kept, else NULL */
+	int status;   /* of the main process: exit code, or 128 + signal */
+	bool expired; /* its timeout ended it */
+	char *kept;   /* directory of a sandbox that is kept, else NULL */
 };
 
 void sandbox_end_done(struct sandbox_end *end);
 AUTO_DEFINE(sandbox_end, struct sandbox_end, sandbox_end_done);
-/* Make a sandbox, run its main process with the caller's terminal or pipes, and remove it again:
- * this process is its keeper. The request is valid. Fails when osbx failed or the command could
- * not be started; then nothing is left either. */
+/* Make a sandbox, run its main process, and remove it again: this process is its keeper. The
+ * request is valid. In the foreground the main process has the caller's terminal or pipes; detached
+ * its output goes to the log, and when it has ended its record stays. Fails when osbx failed or the
+ * command could not be started; then nothing is left either. */
 int sandbox_run(const struct sandbox_request *req, const struct sandbox_opts *opts,
 		struct sandbox_end *out_end, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+
+/* Give a request to a keeper of its own (the hidden command keeper, which calls sandbox_keep) and
+ * wait until its main process runs. Progress of the image is written to err_fd (-1: nowhere). When
+ * this process ends meanwhile, so does the keeper. */
+int sandbox_start(const struct sandbox_request *req, int err_fd, struct id *out_id,
+		struct error *e) MUST_CHECK NONNULL(1, 3, 4);
+
+struct sandbox_keep_opts {
+	const struct image_progress *progress; /* or NULL */
+	void (*on_image)(void *ctx);           /* as in sandbox_opts */
+	void *ctx;
+};
+
+/* The other end of sandbox_start: take the request from the descriptors that were given, and be its
+ * keeper until the sandbox has ended. Whatever fails is told there, and only what fails later here.
+ */
+int sandbox_keep(const struct sandbox_keep_opts *opts, struct error *e) MUST_CHECK NONNULL(1, 2);
 
 struct sandbox_gc_opts {
 	bool dry_run; /* only count */

@@ -18,6 +18,7 @@
 #include <osbx/compiler.h>
 #include <osbx/error.h>
 #include <osbx/id.h>
+#include <osbx/strv.h>
 
 enum sandbox_state_code {
 	SANDBOX_PENDING,
@@ -36,13 +37,26 @@ struct sandbox_state {
 	enum sandbox_state_code code;
 	char *name;          /* or NULL */
 	char *image;         /* as the user wrote it */
-	char *reason;        /* why it failed or ended; NULL: nothing to say */
+	struct strv labels;  /* KEY=VALUE */
+	char *reason;        /* why it failed or ended, STATE_REASON_*; NULL: nothing to say */
+	char *message;       /* the same in words, or NULL */
+	bool retained;       /* the record stays when it ends */
+	bool kept;           /* so do its files */
+	pid_t keeper_pid;    /* 0: none */
 	pid_t pid;           /* of PID 1 on the host; 0: none */
+	uint64_t pid_start;  /* its start time (state_pid_start): tells it from a later one */
 	int32_t exit_status; /* of the main process; -1: none yet */
 	int64_t created_ms;  /* wall clock */
 	int64_t started_ms;  /* 0: not yet */
 	int64_t ended_ms;    /* 0: not yet */
+	int64_t expires_ms;  /* 0: never */
 };
+
+#define STATE_REASON_EXITED  "exited"      /* the main process ended by itself */
+#define STATE_REASON_STOPPED "stopped"     /* stop, or a signal to the keeper */
+#define STATE_REASON_EXPIRED "ttl_expiry"  /* its time was over */
+#define STATE_REASON_LOST    "keeper_lost" /* the keeper was killed, and the sandbox with it */
+#define STATE_REASON_ERROR   "error"       /* see the message */
 
 #define STATE_FILE "state.json"
 
@@ -58,6 +72,14 @@ void state_go(struct sandbox_state *s, enum sandbox_state_code to) NONNULL(1);
 /* A new record, Pending, now. Strings are copied. */
 void state_init(struct sandbox_state *s, const struct id *id, const char *name, const char *image)
 		NONNULL(1, 2);
+/* Terminated or Failed? */
+bool state_is_final(const struct sandbox_state *s) NONNULL(1);
+/* Take it to Terminated or Failed by allowed steps, with reason and message (copied, may be NULL).
+ */
+void state_end(struct sandbox_state *s, enum sandbox_state_code code, const char *reason,
+		const char *message) NONNULL(1, 3);
+/* When a process started, in clock ticks since boot (proc(5), stat); 0: there is none. */
+uint64_t state_pid_start(pid_t pid);
 void state_done(struct sandbox_state *s);
 AUTO_DEFINE(state, struct sandbox_state, state_done);
 /* Replace state.json below dir_fd. durable: through fsync. */

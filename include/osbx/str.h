@@ -34,6 +34,9 @@ int str_to_u64(const char *s, uint64_t max, uint64_t *out_v) NONNULL(1, 3) MUST_
 /* Size in bytes: decimal number and an optional suffix b k m g t (or K M G T, with optional
  * "iB"/"b"), powers of 1024 as docker and podman do. 0, -EINVAL, -ERANGE. */
 int str_to_size(const char *s, uint64_t *out_bytes) NONNULL(1, 2) MUST_CHECK;
+/* Duration: decimal numbers with units ms s m h d, largest first ("1h30m"); a bare number is
+ * seconds. 0, -EINVAL, or -ERANGE above ten years. */
+int str_to_duration(const char *s, int64_t *out_ms) NONNULL(1, 2) MUST_CHECK;
 /* Human-readable size ("1.5 MiB") into out, always terminated. */
 void str_from_size(uint64_t bytes, char *out, size_t out_size) NONNULL(2);
 /* Copy s into out with bytes that a terminal could obey (C0, DEL, C1) replaced by '?'. */

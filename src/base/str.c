@@ -104,6 +104,67 @@ int str_to_size(const char *s, uint64_t *out_bytes)
 	return 0;
 }
 
+/* Largest first: each may be given once, in this order. */
+static const struct {
+	const char *name;
+	int64_t ms;
+} duration_units[] = {
+	{ "d", 24 * 3600 * 1000 },
+	{ "h", 3600 * 1000 },
+	{ "m", 60 * 1000 },
+	{ "s", 1000 },
+	{ "ms", 1 },
+};
+
+#define DURATION_MAX_MS (3653LL * 24 * 3600 * 1000)
+
+/* Index of the unit that s begins with, at or behind first. -EINVAL. */
+static int duration_unit(const char *s, size_t n, size_t first)
+{
+	for (size_t i = first; i < ARRAY_SIZE(duration_units); i++) {
+		if (strlen(duration_units[i].name) == n &&
+				memcmp(duration_units[i].name, s, n) == 0) {
+			return (int)i;
+		}
+	}
+	return -EINVAL;
+}
+
+int str_to_duration(const char *s, int64_t *out_ms)
+{
+	int64_t sum = 0;
+	size_t next = 0;
+
+	if (s[0] == '\0') {
+		return -EINVAL;
+	}
+	while (*s != '\0') {
+		size_t digits = strspn(s, "0123456789");
+		size_t letters = strspn(s + digits, "dhms");
+		bool is_bare = next == 0 && s[digits] == '\0';
+		int unit = is_bare ? 3 : duration_unit(s + digits, letters, next);
+		uint64_t value = 0;
+
+		if (digits == 0 || unit < 0) {
+			return -EINVAL;
+		}
+		for (size_t i = 0; i < digits; i++) {
+			value = value * 10 + (uint64_t)(s[i] - '0');
+			if (value > DURATION_MAX_MS) {
+				return -ERANGE;
+			}
+		}
+		if ((int64_t)value > (DURATION_MAX_MS - sum) / duration_units[unit].ms) {
+			return -ERANGE;
+		}
+		sum += (int64_t)value * duration_units[unit].ms;
+		next = (size_t)unit + 1;
+		s += digits + letters;
+	}
+	*out_ms = sum;
+	return 0;
+}
+
 void str_from_size(uint64_t bytes, char *out, size_t out_size)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };

@@ -26,6 +26,7 @@ extern const struct args_command cmd_gc;         /* cmd_gc.c */
 extern const struct args_command cmd_doctor;     /* cmd_doctor.c */
 extern const struct args_command cmd_completion; /* cmd_completion.c */
 extern const struct args_command cmd_version;    /* cmd_version.c */
+extern const struct args_command cmd_keeper;     /* cmd_keeper.c */
 extern const struct args_command cmd_unpack;     /* cmd_hidden.c */
 extern const struct args_command cmd_fetch;      /* cmd_hidden.c */
 

@@ -56,6 +56,17 @@ static int parse_volume(void *out, const char *value, struct error *e)
 	return request_add_volume(&((struct run_args *)out)->req, value, e);
 }
 
+static int parse_timeout(void *out, const char *value, struct error *e)
+{
+	int64_t *timeout_ms = &((struct run_args *)out)->req.timeout_ms;
+
+	if (str_to_duration(value, timeout_ms) < 0 || *timeout_ms == 0) {
+		(void)error_set(e, ERRC_INVALID, "%s: not a duration", value);
+		return error_hint(e, "for example 90s, 15m or 1h30m");
+	}
+	return 0;
+}
+
 static int parse_pull(void *out, const char *value, struct error *e)
 {
 	static const char *const policies[] = {
@@ -84,6 +95,8 @@ static int parse_tls_verify(void *out, const char *value, struct error *e)
 static const struct args_option run_options[] = {
 	{ "cap-add", 0, ARGS_LIST, ARG(cap_add), "CAP", "give a capability, or ALL", NULL },
 	{ "cap-drop", 0, ARGS_LIST, ARG(cap_drop), "CAP", "take a capability, or ALL", NULL },
+	{ "detach", 'd', ARGS_FLAG, ARG(req.detach), NULL,
+			"start it, print its id and leave it alone", NULL },
 	{ "entrypoint", 0, ARGS_STRING, ARG(entrypoint), "PROGRAM",
 			"use instead of the image's entrypoint; \"\" for none", NULL },
 	{ "env", 'e', ARGS_LIST, ARG(env), "NAME[=VALUE]",
@@ -108,11 +121,13 @@ static const struct args_option run_options[] = {
 			NULL },
 	{ "read-only", 0, ARGS_FLAG, ARG(req.read_only), NULL,
 			"read-only root, with tmpfs on /tmp, /run and /var/tmp", NULL },
-	{ "rm", 0, ARGS_IGNORED, 0, NULL, "accepted: it is the default", NULL },
+	{ "rm", 0, ARGS_FLAG, ARG(req.remove), NULL,
+			"with -d: remove its record, too, when it ends", NULL },
 	{ "seccomp", 0, ARGS_STRING, ARG(seccomp), "FILE|default|unconfined", "system call filter",
 			NULL },
 	{ "shm-size", 0, ARGS_SIZE, ARG(req.shm_bytes), "SIZE", "size of /dev/shm (default 64m)",
 			NULL },
+	{ "timeout", 0, ARGS_CALLBACK, 0, "DURATION", "stop it after this time", parse_timeout },
 	{ "tls-verify", 0, ARGS_CALLBACK, 0, "true|false",
 			"check the registry's certificate (default true)", parse_tls_verify },
 	{ "tmpfs", 0, ARGS_CALLBACK, 0, "DST[:SIZE]", "mount an empty tmpfs", parse_tmpfs },
@@ -183,7 +198,7 @@ static int command_add(struct run_args *a, char *const *operands, struct error *
 
 static int tty_check(const struct run_args *a, struct error *e)
 {
-	if (a->req.tty && a->req.interactive && isatty(STDIN_FILENO) != 1) {
+	if (a->req.tty && a->req.interactive && !a->req.detach && isatty(STDIN_FILENO) != 1) {
 		(void)error_set(e, ERRC_INVALID, "option --tty: standard input is not a terminal");
 		return error_hint(e, "leave out -t, or -i if nothing is to be typed");
 	}
@@ -215,6 +230,18 @@ static void bars_end(void *ctx)
 	progress_free(TAKE_PTR(*bars));
 }
 
+static int run_detached(const struct run_args *args, struct error *e)
+{
+	AUTO(buf) struct buf out = BUF_INIT(LIMIT_PATH_BYTES);
+	struct id id;
+
+	if (sandbox_start(&args->req, args->quiet ? -1 : STDERR_FILENO, &id, e) < 0) {
+		doctor_explain(e);
+		return cli_fail(e);
+	}
+	return buf_appendf(&out, "%s\n", id.text) < 0 ? 125 : cli_print(&out);
+}
+
 static int run_run(int argc, char **argv)
 {
 	struct error e = ERROR_INIT;
@@ -229,6 +256,9 @@ static int run_run(int argc, char **argv)
 	}
 	if (args_to_request(&args, operands, &e) < 0) {
 		return cli_fail(&e);
+	}
+	if (args.req.detach) {
+		return run_detached(&args, &e);
 	}
 	AUTO(progress) struct progress *bars = progress_new(args.quiet);
 	AUTO(sandbox_end) struct sandbox_end end = { .kept = NULL };
@@ -245,6 +275,9 @@ static int run_run(int argc, char **argv)
 		progress_free(TAKE_PTR(bars));
 		doctor_explain(&e);
 		return cli_fail(&e);
+	}
+	if (end.expired) {
+		log_warn("the sandbox was stopped: its time was over");
 	}
 	if (end.kept && !args.quiet) {
 		log_set_level(LOG_LEVEL_INFO);

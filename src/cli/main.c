@@ -28,6 +28,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_doctor,
 	&cmd_version,
 	&cmd_completion,
+	&cmd_keeper,
 	&cmd_unpack,
 	&cmd_fetch,
 };

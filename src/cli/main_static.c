@@ -7,6 +7,7 @@
 
 static const struct args_command *const own_commands[] = {
 	&cmd_run,
+	&cmd_keeper,
 };
 
 int main(int argc, char **argv)

@@ -9,8 +9,9 @@
  *      ├── FAILED ─▶ end, with execd's error                                │
  *      └── PID 1 dead ──────────────────────────────────────────────────────┘ (an error)
  *
- * Sources of the loop: execd's control channel, the pidfd of PID 1, a signalfd, a timer, and those
- * of the console. The pidfd may be ready before the last packets were read: it reads them first.
+ * Sources of the loop: execd's control channel, the pidfd of PID 1, a signalfd, timers, those of
+ * the console or of the log, and the control socket with its clients. The pidfd may be ready before
+ * the last packets were read: it reads them first.
  *
  * Signals are blocked from before the launch on, so that none is lost and none ends this process
  * past the place where the terminal is restored. What comes early stands in the signalfd, and goes
@@ -18,93 +19,29 @@
  * the background stops. A terminal's Ctrl-C reaches this process only (PID 1 has a session of its
  * own), so it is forwarded once.
  *
- * SIGTSTP: the sandbox is frozen by its cgroup, without one by SIGSTOP to all its processes; then
- * this process stops by the signal's own default action (which an orphaned process group does not
- * take: it would never be continued).
+ * The end has one ladder (keeper_stop), whoever asks for it: a signal to the main process, a time
+ * of grace, the death of PID 1. A frozen sandbox would not see the signal; it is killed at once.
  */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <osbx/clock.h>
-#include <osbx/console.h>
 #include <osbx/fd.h>
-#include <osbx/keeper.h>
 #include <osbx/limits.h>
-#include <osbx/loop.h>
 #include <osbx/mem.h>
 #include <osbx/sys.h>
 #include <osbx/tty.h>
 
-#define MAIN_TAG      1U
-#define STOP_GRACE_MS 10000
+#include "keeper_internal.h"
+
 /* argv, env and groups, each with its length. */
 #define PROCESS_BYTES_MAX ((size_t)4 * LIMIT_ARGS_BYTES)
-
-enum keeper_stage {
-	KEEPER_NEW,
-	KEEPER_QUEUED,
-	KEEPER_STARTING,
-	KEEPER_RUNNING,
-	KEEPER_EXITED,
-	KEEPER_DEAD,
-	KEEPER_STAGE_COUNT,
-};
-
-struct keeper {
-	struct keeper_opts opts;
-	enum keeper_stage stage;
-	const struct launch *launch;
-	struct loop *loop;
-	struct console *console;
-	struct loop_source control;
-	struct loop_source pidfd;
-	struct loop_source signals;
-	struct loop_source grace;
-	sigset_t mask_before;
-	int signal_fd;
-	int process_fd;   /* memfd of the encoded process */
-	int stdio[3];     /* the workload's ends; borrowed from the console but for null_fd */
-	int null_fd;      /* standard input without -i */
-	int status;       /* of the main process, -1: unknown */
-	bool stopping;    /* SIGHUP came */
-	bool killed;      /* PID 1 was killed by us */
-	bool output_done; /* the console has delivered everything */
-	struct error error;
-};
-
-/* Signals whose being ignored is a wish of the caller: nohup, a shell's background jobs. */
-static const int ignorable[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP };
-
-/* Signals that keep their effect on this process: a job in the background, faults of our own. */
-static const int untaken[] = { SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
-
-static int signals_take(struct keeper *k)
-{
-	struct sigaction sa;
-	sigset_t set;
-
-	(void)sigfillset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(untaken); i++) {
-		(void)sigdelset(&set, untaken[i]);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(ignorable); i++) {
-		/* A blocked signal is kept even where it is ignored. */
-		if (sigaction(ignorable[i], NULL, &sa) == 0 && sa.sa_handler == SIG_IGN) {
-			(void)sigdelset(&set, ignorable[i]);
-		}
-	}
-	k->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (k->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, &k->mask_before) < 0) {
-		return -errno;
-	}
-	return 0;
-}
 
 static void fail_sys(struct keeper *k, int r, const char *what)
 {
@@ -114,13 +51,13 @@ static void fail_sys(struct keeper *k, int r, const char *what)
 	loop_stop(k->loop, 0);
 }
 
-static void send_signal(struct keeper *k, uint32_t tag, int signo)
+int keeper_kill(struct keeper *k, uint32_t tag, int signo)
 {
 	const struct execd_signal s = { .tag = tag, .signo = signo };
 
 	/* A full channel is that of a frozen sandbox, a closed one that of a dead: the signal is
 	 * as lost as it would be for a process. */
-	(void)!execd_send(k->launch->control_fd, EXECD_MSG_SIGNAL, &s, sizeof(s), NULL, 0);
+	return execd_send(k->launch->control_fd, EXECD_MSG_SIGNAL, &s, sizeof(s), NULL, 0);
 }
 
 static void kill_all(struct keeper *k)
@@ -136,95 +73,46 @@ static void grace_on_end(struct loop *loop, struct loop_source *src, uint32_t ev
 	kill_all(container_of(src, struct keeper, grace));
 }
 
-static void signal_forward(struct keeper *k, int signo)
+int keeper_go(struct keeper *k, enum sandbox_state_code to, struct error *e)
 {
-	send_signal(k, MAIN_TAG, signo);
-}
+	struct sandbox_state *state = k->opts.state;
+	enum sandbox_state_code before = state->code;
 
-static void signal_ignore(struct keeper *k, int signo)
-{
-	(void)k;
-	(void)signo;
-}
-
-static void signal_hangup(struct keeper *k, int signo)
-{
-	(void)signo;
-	if (!k->stopping) {
-		k->stopping = true;
-		send_signal(k, MAIN_TAG, k->opts.stop_signal);
-		loop_timer(k->loop, &k->grace, clock_boot_ms() + STOP_GRACE_MS, grace_on_end);
+	state_go(state, to);
+	if (state_save(state, k->opts.live_fd, false, e) < 0) {
+		state->code = before;
+		return -1;
 	}
+	return 0;
 }
 
-static void signal_resize(struct keeper *k, int signo)
+void keeper_stop(struct keeper *k, int signo, int64_t grace_ms, const char *reason)
 {
-	(void)signo;
-	console_resize(k->console);
-}
+	int64_t end_ms = clock_boot_ms() + grace_ms;
+	struct error e = ERROR_INIT;
 
-static void signal_continue(struct keeper *k, int signo)
-{
-	(void)signo;
-	console_resume(k->console);
-}
-
-static void freeze(struct keeper *k, bool on)
-{
-	if (cgroup_freeze(k->opts.cgroup, on) < 0) {
-		send_signal(k, 0, on ? SIGSTOP : SIGCONT);
-	}
-}
-
-static void signal_suspend(struct keeper *k, int signo)
-{
-	sigset_t set;
-
-	freeze(k, true);
-	console_suspend(k->console);
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, signo);
-	(void)kill(getpid(), signo);
-	/* Here the process stops, and goes on after SIGCONT. */
-	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	console_resume(k->console);
-	freeze(k, false);
-}
-
-/* All others are forwarded. */
-static const struct {
-	int signo;
-	void (*run)(struct keeper *k, int signo);
-} signal_rules[] = {
-	{ SIGCHLD, signal_ignore },
-	{ SIGCONT, signal_continue },
-	{ SIGHUP, signal_hangup },
-	{ SIGPIPE, signal_ignore },
-	{ SIGTSTP, signal_suspend },
-	{ SIGURG, signal_ignore },
-	{ SIGWINCH, signal_resize },
-};
-
-static void signals_on_ready(struct loop *loop, struct loop_source *src, uint32_t events)
-{
-	struct keeper *k = container_of(src, struct keeper, signals);
-	struct signalfd_siginfo si;
-	void (*run)(struct keeper *, int) = signal_forward;
-
-	(void)loop;
-	(void)events;
-	if (fd_read(k->signal_fd, &si, sizeof(si)) != (ssize_t)sizeof(si)) {
+	if (k->stage >= KEEPER_EXITED) {
 		return;
 	}
-	int signo = (int)si.ssi_signo;
-
-	for (size_t i = 0; i < ARRAY_SIZE(signal_rules); i++) {
-		if (signal_rules[i].signo == signo) {
-			run = signal_rules[i].run;
+	if (!k->stopping) {
+		k->stopping = true;
+		k->reason = reason;
+		k->grace_end_ms = INT64_MAX;
+		/* A record that cannot be written keeps nobody alive. */
+		if (k->opts.state && state_may_go(k->opts.state->code, SANDBOX_STOPPING)) {
+			(void)!keeper_go(k, SANDBOX_STOPPING, &e);
+		}
+		loop_remove(k->loop, &k->expiry);
+		if (!k->paused) {
+			(void)keeper_kill(k, MAIN_TAG, signo);
 		}
 	}
-	run(k, signo);
+	if (k->paused || grace_ms <= 0) {
+		kill_all(k);
+	} else if (end_ms < k->grace_end_ms) {
+		k->grace_end_ms = end_ms;
+		loop_timer(k->loop, &k->grace, end_ms, grace_on_end);
+	}
 }
 
 static void stop_when_done(struct keeper *k)
@@ -234,12 +122,18 @@ static void stop_when_done(struct keeper *k)
 	}
 }
 
-static void console_on_done(void *ctx)
+static void output_on_done(void *ctx)
 {
 	struct keeper *k = ctx;
 
 	k->output_done = true;
 	stop_when_done(k);
+}
+
+static int output_start(struct keeper *k, int master_fd)
+{
+	return k->pump ? logpump_child_started(k->pump, master_fd, &k->error)
+		       : console_child_started(k->console, master_fd, &k->error);
 }
 
 static void on_started(struct keeper *k, struct packet *p)
@@ -253,8 +147,18 @@ static void on_started(struct keeper *k, struct packet *p)
 	k->stage = KEEPER_RUNNING;
 	fd_close(&k->null_fd);
 	/* On failure the error is pending. */
-	if (console_child_started(k->console, master_fd, &k->error) < 0) {
+	if (output_start(k, master_fd) < 0 ||
+			(k->opts.on_started && k->opts.on_started(k->opts.ctx, &k->error) < 0)) {
 		loop_stop(k->loop, 0);
+		return;
+	}
+	int r = keeper_ttl_start(k);
+
+	if (r == 0 && k->ctl) {
+		r = ctl_begin(k->ctl);
+	}
+	if (r < 0) {
+		fail_sys(k, r, "watch the sandbox");
 	}
 }
 
@@ -280,16 +184,34 @@ static void on_exited(struct keeper *k, const struct packet *p)
 		return;
 	}
 	k->status = exited->status;
+	k->status_signal = exited->signal;
 	k->stage = KEEPER_EXITED;
 	if (k->opts.on_exited) {
 		k->opts.on_exited(k->opts.ctx);
 	}
 }
 
+/* Every answer begins with the tag of its process. */
+static uint32_t tag_of(const struct packet *p)
+{
+	uint32_t tag = 0;
+
+	if (p->len >= sizeof(tag)) {
+		memcpy(&tag, p->payload, sizeof(tag));
+	}
+	return tag;
+}
+
 /* Which message may come in which stage. */
 static void packet_run(struct keeper *k, struct packet *p)
 {
-	if (p->type == EXECD_MSG_STARTED && k->stage == KEEPER_STARTING) {
+	if (tag_of(p) != MAIN_TAG) {
+		int r = k->ctl ? ctl_on_packet(k->ctl, p) : -EPROTO;
+
+		if (r < 0) {
+			fail_sys(k, r, "message of the sandbox");
+		}
+	} else if (p->type == EXECD_MSG_STARTED && k->stage == KEEPER_STARTING) {
 		on_started(k, p);
 	} else if (p->type == EXECD_MSG_FAILED && k->stage == KEEPER_STARTING) {
 		on_failed(k, p);
@@ -347,7 +269,15 @@ static void pidfd_on_ready(struct loop *loop, struct loop_source *src, uint32_t 
 	bool had_output = k->stage != KEEPER_STARTING;
 
 	k->stage = KEEPER_DEAD;
-	if (had_output) {
+	keeper_ttl_stop(k);
+	loop_remove(k->loop, &k->expiry);
+	loop_remove(k->loop, &k->grace);
+	if (k->ctl) {
+		ctl_on_death(k->ctl);
+	}
+	if (had_output && k->pump) {
+		logpump_child_ended(k->pump);
+	} else if (had_output) {
 		console_child_ended(k->console);
 	} else {
 		k->output_done = true;
@@ -370,7 +300,11 @@ static int process_encode(struct keeper *k, struct error *e)
 {
 	AUTO(buf) struct buf text = BUF_INIT(PROCESS_BYTES_MAX);
 
-	if (k->opts.tty) {
+	if (k->opts.tty && k->opts.detached) {
+		/* Nobody looks: what terminals have been ever since. */
+		k->opts.process->rows = 24;
+		k->opts.process->cols = 80;
+	} else if (k->opts.tty) {
 		size_copy(&k->opts);
 	}
 	int r = execd_process_encode(k->opts.process, &text);
@@ -403,20 +337,35 @@ static int pipes_give(const struct keeper *k)
 	return 0;
 }
 
-static int stdio_make(struct keeper *k, struct error *e)
+static int output_make(struct keeper *k, struct error *e)
 {
-	const struct console_opts opts = {
+	const struct console_opts console = {
 		.stdin_open = k->opts.interactive,
 		.tty = k->opts.tty,
 		.in_fd = k->opts.in_fd,
 		.out_fd = k->opts.out_fd,
 		.err_fd = k->opts.err_fd,
-		.on_done = console_on_done,
+		.on_done = output_on_done,
+		.ctx = k,
+	};
+	const struct logpump_opts pump = {
+		.tty = k->opts.tty,
+		.dir_fd = k->opts.live_fd,
+		.on_done = output_on_done,
 		.ctx = k,
 	};
 
-	k->console = console_new(k->loop, &opts, k->stdio, e);
-	if (!k->console) {
+	if (k->opts.detached) {
+		k->pump = logpump_new(k->loop, &pump, k->stdio, e);
+		return k->pump ? 0 : -1;
+	}
+	k->console = console_new(k->loop, &console, k->stdio, e);
+	return k->console ? 0 : -1;
+}
+
+static int stdio_make(struct keeper *k, struct error *e)
+{
+	if (output_make(k, e) < 0) {
 		return -1;
 	}
 	if (k->opts.tty) {
@@ -439,7 +388,9 @@ struct keeper *keeper_new(const struct keeper_opts *opts, struct error *e)
 	AUTO(keeper) struct keeper *k = mem_new(struct keeper);
 
 	k->opts = *opts;
+	k->reason = STATE_REASON_EXITED;
 	k->signal_fd = -1;
+	k->jump_fd = -1;
 	k->process_fd = -1;
 	k->null_fd = -1;
 	k->status = -1;
@@ -451,17 +402,20 @@ struct keeper *keeper_new(const struct keeper_opts *opts, struct error *e)
 		(void)error_sys(e, errno, "event loop");
 		return NULL;
 	}
-	int r = signals_take(k);
+	int r = keeper_signals_start(k);
 
-	if (r == 0) {
-		r = loop_add(k->loop, &k->signals, k->signal_fd, EPOLLIN, signals_on_ready);
-	}
 	if (r < 0) {
 		(void)error_sys(e, -r, "take signals");
 		return NULL;
 	}
 	if (process_encode(k, e) < 0 || stdio_make(k, e) < 0) {
 		return NULL;
+	}
+	if (opts->state) {
+		k->ctl = ctl_new(k, e);
+		if (!k->ctl) {
+			return NULL;
+		}
 	}
 	return TAKE_PTR(k);
 }
@@ -471,19 +425,14 @@ void keeper_free(struct keeper *k)
 	if (!k) {
 		return;
 	}
+	ctl_free(k->ctl);
+	keeper_ttl_stop(k);
 	console_free(k->console);
+	logpump_free(k->pump);
 	loop_free(k->loop);
 	fd_close(&k->null_fd);
 	fd_close(&k->process_fd);
-	if (k->signal_fd >= 0) {
-		struct signalfd_siginfo si;
-
-		/* What came too late was meant for the sandbox, too. */
-		while (fd_read(k->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
-		}
-		fd_close(&k->signal_fd);
-		(void)sigprocmask(SIG_SETMASK, &k->mask_before, NULL);
-	}
+	keeper_signals_stop(k);
 	free(k);
 }
 
@@ -545,9 +494,21 @@ int keeper_run(struct keeper *k, int *out_status, struct error *e)
 		(void)error_set(e, ERRC_UNAVAILABLE, "PID 1 of the sandbox was killed");
 		return error_hint(e, "out of memory? dmesg names what the kernel killed");
 	}
-	if (console_check(k->console, e) < 0) {
+	if (k->console && console_check(k->console, e) < 0) {
 		return -1;
 	}
 	*out_status = k->status >= 0 ? k->status : 128 + SIGKILL;
 	return 0;
+}
+
+const char *keeper_reason(const struct keeper *k)
+{
+	return k->reason;
+}
+
+void keeper_end(struct keeper *k)
+{
+	if (k->ctl) {
+		ctl_end(k->ctl);
+	}
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <osbx/ctl_proto.h>
 #include <osbx/fd.h>
 #include <osbx/file.h>
 #include <osbx/lock.h>
@@ -191,6 +192,7 @@ static void live_remove(const struct dirs *dirs, const struct record *r, const c
 	struct place_name name = place_in(SANDBOXES, prefix, r->id.text);
 
 	if (r->live_fd >= 0) {
+		(void)unlinkat(r->live_fd, CTL_SOCKET, 0);
 		(void)unlinkat(r->live_fd, STATE_FILE, 0);
 		(void)unlinkat(r->live_fd, "lock", 0);
 	}
@@ -223,7 +225,7 @@ int record_make(const struct dirs *dirs, struct record *r, const char *name, str
 		struct idmap none = { .mode = IDMAP_SINGLE };
 		struct error second = ERROR_INIT;
 
-		(void)!record_remove(dirs, r, &none, -1, false, &second);
+		(void)!record_remove(dirs, r, &none, -1, 0, &second);
 		record_close(r);
 		return -1;
 	}
@@ -356,6 +358,14 @@ static int tree_remove(
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
+static int trees_remove(const struct record *r, const struct idmap *map, int userns_fd)
+{
+	int first = tree_remove(r, map, userns_fd, "upper");
+	int n = tree_remove(r, map, userns_fd, "work");
+
+	return first < 0 ? first : n;
+}
+
 static int files_remove(const struct dirs *dirs, const struct record *r, const struct idmap *map,
 		int userns_fd)
 {
@@ -363,10 +373,7 @@ static int files_remove(const struct dirs *dirs, const struct record *r, const s
 	int first = 0;
 
 	if (r->dir_fd >= 0) {
-		first = tree_remove(r, map, userns_fd, "upper");
-		int n = tree_remove(r, map, userns_fd, "work");
-
-		first = first < 0 ? first : n;
+		first = trees_remove(r, map, userns_fd);
 		(void)unlinkat(r->dir_fd, "request.json", 0);
 	}
 	if (unlinkat(dirs->root_fd, name.text, AT_REMOVEDIR) == 0 || errno == ENOENT ||
@@ -383,13 +390,24 @@ void record_begin_remove(const struct record *r)
 {
 	(void)unlinkat(r->dir_fd, "request.json", 0);
 	(void)unlinkat(r->live_fd, STATE_FILE, 0);
+	(void)unlinkat(r->live_fd, CTL_SOCKET, 0);
+}
+
+/* Of the files, everything but what keep says. */
+static int files_reduce(const struct dirs *dirs, const struct record *r, const struct idmap *map,
+		int userns_fd, unsigned int keep)
+{
+	if (keep & RECORD_KEEP_FILES) {
+		return tree_remove(r, map, userns_fd, "work");
+	}
+	return keep & RECORD_KEEP_LIVE ? trees_remove(r, map, userns_fd)
+				       : files_remove(dirs, r, map, userns_fd);
 }
 
 int record_remove(const struct dirs *dirs, struct record *r, const struct idmap *map, int userns_fd,
-		bool keep, struct error *e)
+		unsigned int keep, struct error *e)
 {
-	int n = keep ? tree_remove(r, map, userns_fd, "work")
-		     : files_remove(dirs, r, map, userns_fd);
+	int n = files_reduce(dirs, r, map, userns_fd, keep);
 
 	if (r->slot >= 0) {
 		char number[16];
@@ -398,14 +416,18 @@ int record_remove(const struct dirs *dirs, struct record *r, const struct idmap 
 		(void)unlinkat(dirs->root_fd, place_in(IDS, "", number).text, 0);
 		r->slot = -1;
 	}
-	if (r->name) {
+	if (r->name && !(keep & RECORD_KEEP_LIVE)) {
 		(void)!record_free_name(dirs, r->name, r->id.text);
 	}
 	if (n < 0) {
 		/* The live directory stays, with a free lock: the next sweep tries again. */
 		return error_sys(e, -n, "remove the files of sandbox %s", r->id.text);
 	}
-	live_remove(dirs, r, "");
+	if (keep & RECORD_KEEP_LIVE) {
+		(void)unlinkat(r->live_fd, CTL_SOCKET, 0);
+	} else {
+		live_remove(dirs, r, "");
+	}
 	return 0;
 }
 

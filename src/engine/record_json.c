@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <osbx/buf.h>
-#include <osbx/caps.h>
 #include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/file.h>
@@ -17,79 +16,6 @@
 #define RECORD_VERSION   1
 #define RECORD_BYTES_MAX (8U << 20) /* a request's arguments, environment and mounts, escaped */
 #define REQUEST_FILE     "request.json"
-
-static const char *const network_names[] = {
-	[SPEC_NETWORK_NONE] = "none",
-	[SPEC_NETWORK_HOST] = "host",
-};
-_Static_assert(ARRAY_SIZE(network_names) == SPEC_NETWORK_COUNT, "network_names is complete");
-
-static void write_strings(struct json_writer *w, const char *name, const struct strv *sv)
-{
-	json_array_begin(w, name);
-	strv_for_each(sv, i) {
-		json_add_string(w, NULL, sv->v[i]);
-	}
-	json_array_end(w);
-}
-
-static void write_mounts(struct json_writer *w, const struct sandbox_request *req)
-{
-	json_array_begin(w, "volumes");
-	for (size_t i = 0; i < req->volumes_n; i++) {
-		json_object_begin(w, NULL);
-		json_add_string(w, "source", req->volumes[i].src);
-		json_add_string(w, "destination", req->volumes[i].dst);
-		json_add_bool(w, "readOnly", req->volumes[i].read_only);
-		json_object_end(w);
-	}
-	json_array_end(w);
-	json_array_begin(w, "tmpfs");
-	for (size_t i = 0; i < req->tmpfs_n; i++) {
-		json_object_begin(w, NULL);
-		json_add_string(w, "destination", req->tmpfs[i].dst);
-		json_add_u64(w, "size", req->tmpfs[i].size);
-		json_object_end(w);
-	}
-	json_array_end(w);
-}
-
-static void write_caps(struct json_writer *w, uint64_t caps)
-{
-	json_array_begin(w, "capabilities");
-	for (int cap = 0; caps_name(cap); cap++) {
-		if (caps & CAPS_BIT(cap)) {
-			json_add_string(w, NULL, caps_name(cap));
-		}
-	}
-	json_array_end(w);
-}
-
-static void write_request(struct json_writer *w, const struct sandbox_request *req)
-{
-	json_object_begin(w, "request");
-	json_add_string(w, "image", req->image);
-	write_strings(w, "command", &req->command);
-	json_add_string(w, "entrypoint", req->entrypoint);
-	write_strings(w, "env", &req->env);
-	json_add_string(w, "workdir", req->workdir);
-	json_add_string(w, "user", req->user);
-	write_strings(w, "groups", &req->groups);
-	json_add_string(w, "hostname", req->hostname);
-	json_add_string(w, "name", req->name);
-	write_strings(w, "labels", &req->labels);
-	write_mounts(w, req);
-	json_add_bool(w, "readOnly", req->read_only);
-	json_add_bool(w, "interactive", req->interactive);
-	json_add_bool(w, "tty", req->tty);
-	json_add_bool(w, "isolation", req->isolation);
-	json_add_string(w, "network", network_names[req->network]);
-	write_caps(w, req->caps);
-	json_add_string(w, "seccomp", req->seccomp);
-	json_add_string(w, "platform", req->platform);
-	json_add_u64(w, "shmBytes", req->shm_bytes);
-	json_object_end(w);
-}
 
 static void write_resolved(struct json_writer *w, const struct image *img, const struct idmap *map)
 {
@@ -128,7 +54,7 @@ int record_save(const struct record *r, const struct sandbox_request *req, const
 	json_add_u64(&w, "createdMs", (uint64_t)clock_wall_ms());
 	json_add_bool(&w, "keep", req->keep);
 	write_resolved(&w, img, map);
-	write_request(&w, req);
+	request_format(req, &w, "request");
 	json_object_end(&w);
 	if (w.failed) {
 		return error_set(e, ERRC_LIMIT, "request of more than %u bytes", RECORD_BYTES_MAX);

@@ -26,6 +26,7 @@
 #include <osbx/plan.h>
 #include <osbx/registry.h>
 #include <osbx/sandbox.h>
+#include <osbx/str.h>
 
 #include "sandbox_internal.h"
 
@@ -111,10 +112,14 @@ static int phase_image(struct sandbox *s, struct error *e)
 
 static int phase_name(struct sandbox *s, struct error *e)
 {
-	(void)e;
 	record_init(&s->dirs, &s->record);
 	state_init(&s->state, &s->record.id, s->req->name, s->req->image);
-	return 0;
+	s->state.retained = s->req->detach && !s->req->remove;
+	s->state.kept = s->req->keep;
+	s->state.keeper_pid = getpid();
+	return strv_add_all(&s->state.labels, strv_get(&s->req->labels)) < 0
+			       ? error_set(e, ERRC_LIMIT, "more than %d labels", LIMIT_LABELS)
+			       : 0;
 }
 
 static int phase_plan(struct sandbox *s, struct error *e)
@@ -185,9 +190,35 @@ static void main_on_exited(void *ctx)
 {
 	const struct sandbox *s = ctx;
 
-	if (!s->req->keep) {
+	if (!s->req->keep && !s->state.retained) {
 		record_begin_remove(&s->record);
 	}
+}
+
+static int state_run(struct sandbox *s, struct error *e)
+{
+	/* A stop may have come before. */
+	if (s->state.code == SANDBOX_PENDING) {
+		state_go(&s->state, SANDBOX_RUNNING);
+	}
+	/* Here, and not with the pid: the main process is being started meanwhile. */
+	s->state.pid_start = state_pid_start(s->state.pid);
+	s->state.expires_ms = s->req->timeout_ms > 0 ? s->state.started_ms + s->req->timeout_ms : 0;
+	return state_save(&s->state, s->record.live_fd, false, e);
+}
+
+/* Detached: whoever asked for the sandbox waits for this. */
+static int keeper_on_started(void *ctx, struct error *e)
+{
+	struct sandbox *s = ctx;
+
+	if (!s->req->detach) {
+		return 0;
+	}
+	if (state_run(s, e) < 0) {
+		return -1;
+	}
+	return s->opts->on_running ? s->opts->on_running(s->opts->ctx, &s->record.id, e) : 0;
 }
 
 /* While the child mounts. */
@@ -195,6 +226,7 @@ static int launch_meanwhile(void *ctx, struct error *e)
 {
 	struct sandbox *s = ctx;
 	const struct keeper_opts opts = {
+		.detached = s->req->detach,
 		.interactive = s->req->interactive,
 		.tty = s->req->tty,
 		.in_fd = s->opts->in_fd,
@@ -205,6 +237,9 @@ static int launch_meanwhile(void *ctx, struct error *e)
 		.map = &s->map,
 		.cgroup = &s->cgroup,
 		.on_exited = main_on_exited,
+		.state = &s->state,
+		.live_fd = s->record.live_fd,
+		.on_started = keeper_on_started,
 		.ctx = s,
 	};
 
@@ -257,9 +292,7 @@ static int phase_run(struct sandbox *s, struct error *e)
 	if (keeper_start(s->keeper, &s->launch, e) < 0) {
 		return -1;
 	}
-	state_go(&s->state, SANDBOX_RUNNING);
-	if (state_save(&s->state, s->record.live_fd, false, e) < 0 ||
-			keeper_run(s->keeper, &status, e) < 0) {
+	if ((!s->req->detach && state_run(s, e) < 0) || keeper_run(s->keeper, &status, e) < 0) {
 		return -1;
 	}
 	s->state.exit_status = status;
@@ -284,17 +317,9 @@ static const struct phase phases[] = {
 	{ "run", phase_run },
 };
 
-/* The last state, for those who look at a kept sandbox. */
-static int state_finish(struct sandbox *s, const struct error *failure, struct error *e)
+static bool is_expired(const struct sandbox *s)
 {
-	char text[ERROR_TEXT_MAX + 128];
-
-	if (failure) {
-		error_render(failure, text, sizeof(text));
-		s->state.reason = mem_strdup(text);
-	}
-	state_go(&s->state, failure ? SANDBOX_FAILED : SANDBOX_TERMINATED);
-	return state_save(&s->state, s->record.dir_fd, true, e);
+	return s->keeper && str_eq(keeper_reason(s->keeper), STATE_REASON_EXPIRED);
 }
 
 /* A sandbox that never ran has nothing worth keeping. */
@@ -303,25 +328,61 @@ static bool is_kept(const struct sandbox *s)
 	return s->req->keep && s->state.started_ms != 0;
 }
 
+/* Does the record stay until somebody removes it? */
+static bool is_retained(const struct sandbox *s)
+{
+	return s->state.retained && s->state.started_ms != 0 && !is_expired(s);
+}
+
+/* The last state, for those who look at a sandbox that has ended. */
+static int state_finish(struct sandbox *s, const struct error *failure, struct error *e)
+{
+	char text[ERROR_TEXT_MAX + 128];
+
+	if (failure) {
+		error_render(failure, text, sizeof(text));
+		state_end(&s->state, SANDBOX_FAILED, STATE_REASON_ERROR, text);
+	} else {
+		state_end(&s->state, SANDBOX_TERMINATED, keeper_reason(s->keeper), NULL);
+	}
+	if (is_kept(s) && state_save(&s->state, s->record.dir_fd, true, e) < 0) {
+		return -1;
+	}
+	return is_retained(s) ? state_save(&s->state, s->record.live_fd, false, e) : 0;
+}
+
+/* Files, name and record, as far as they are not to stay. */
+static int record_finish(
+		struct sandbox *s, const struct error *failure, int userns_fd, struct error *e)
+{
+	unsigned int keep = (is_kept(s) ? RECORD_KEEP_FILES : 0) |
+			    (is_retained(s) ? RECORD_KEEP_LIVE : 0);
+
+	if (keep != 0 && state_finish(s, failure, e) < 0) {
+		return -1;
+	}
+	return record_remove(&s->dirs, &s->record, &s->map, userns_fd, keep, e);
+}
+
 /* Everything that is not memory. The first error is told, the rest goes on. */
 static int sandbox_clean(struct sandbox *s, const struct error *failure, struct error *e)
 {
-	int r = 0;
-
 	int userns_fd = TAKE_FD(s->launch.userns_fd);
+	int r = 0;
 
 	launch_done(&s->launch);
 	cgroup_stop(&s->cgroup);
 	if (s->record.lock_fd >= 0) {
-		bool keep = is_kept(s);
-
-		r = keep ? state_finish(s, failure, e) : 0;
-		if (r == 0) {
-			r = record_remove(&s->dirs, &s->record, &s->map, userns_fd, keep, e);
-		}
+		r = record_finish(s, failure, userns_fd, e);
+		/* Whoever waits for the end may go on with what is left. */
+		fd_close(&s->record.lock_fd);
 	}
 	fd_close(&userns_fd);
+	if (s->keeper) {
+		keeper_end(s->keeper);
+	}
 	/* Last: until here no signal ends this process half-way. */
+	s->expired = is_expired(s);
 	keeper_free(TAKE_PTR(s->keeper));
 	return r;
 }
@@ -385,6 +446,7 @@ int sandbox_run(const struct sandbox_request *req, const struct sandbox_opts *op
 		return -1;
 	}
 	out_end->status = s.state.exit_status;
+	out_end->expired = s.expired;
 	out_end->kept = is_kept(&s) ? mem_strdup(s.record.path) : NULL;
 	return 0;
 }

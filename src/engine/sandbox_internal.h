@@ -40,6 +40,7 @@ struct sandbox {
 	struct cgroup cgroup;
 	struct launch launch;
 	struct keeper *keeper;
+	bool expired;
 };
 
 /* Open the sources of all volumes, once: what was checked is what will be mounted. */

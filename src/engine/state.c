@@ -14,8 +14,10 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <osbx/buf.h>
 #include <osbx/clock.h>
@@ -27,7 +29,9 @@
 #include <osbx/state.h>
 #include <osbx/str.h>
 
-#define STATE_VERSION 1
+#define STATE_VERSION   1
+#define PROC_STAT_BYTES 4096
+#define PROC_STAT_START 22 /* number of the field, the name being the second */
 
 static const char *const state_names[] = {
 	[SANDBOX_PENDING] = "Pending",
@@ -93,7 +97,51 @@ void state_go(struct sandbox_state *s, enum sandbox_state_code to)
 	if (to == SANDBOX_TERMINATED || to == SANDBOX_FAILED) {
 		s->ended_ms = clock_wall_ms();
 		s->pid = 0;
+		s->pid_start = 0;
+		s->keeper_pid = 0;
 	}
+}
+
+bool state_is_final(const struct sandbox_state *s)
+{
+	return s->code == SANDBOX_TERMINATED || s->code == SANDBOX_FAILED;
+}
+
+void state_end(struct sandbox_state *s, enum sandbox_state_code code, const char *reason,
+		const char *message)
+{
+	if (!state_may_go(s->code, code)) {
+		state_go(s, SANDBOX_STOPPING);
+	}
+	state_go(s, code);
+	free(s->reason);
+	free(s->message);
+	s->reason = mem_strdup(reason);
+	s->message = mem_strdup(message);
+}
+
+uint64_t state_pid_start(pid_t pid)
+{
+	AUTO(buf) struct buf text = BUF_INIT(PROC_STAT_BYTES);
+	autofree char *path = mem_printf("/proc/%d/stat", (int)pid);
+	struct span field = { .n = 0 };
+	uint64_t start = 0;
+
+	if (pid <= 0 || file_read_at(AT_FDCWD, path, &text) < 0) {
+		return 0;
+	}
+	/* The name of the program stands in parentheses and may hold any byte. */
+	const char *end = strrchr(text.p, ')');
+	struct span rest = span_of(end ? end : "");
+
+	for (int i = 0; i <= PROC_STAT_START - 2; i++) {
+		if (!span_next(&rest, ' ', &field)) {
+			return 0;
+		}
+	}
+	autofree char *number = span_dup(field);
+
+	return number && str_to_u64(number, UINT64_MAX, &start) == 0 ? start : 0;
 }
 
 void state_init(struct sandbox_state *s, const struct id *id, const char *name, const char *image)
@@ -116,6 +164,8 @@ void state_done(struct sandbox_state *s)
 	free(TAKE_PTR(s->name));
 	free(TAKE_PTR(s->image));
 	free(TAKE_PTR(s->reason));
+	free(TAKE_PTR(s->message));
+	strv_done(&s->labels);
 }
 
 int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct error *e)
@@ -129,14 +179,25 @@ int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct e
 	json_add_string(&w, "state", state_name(s->code));
 	json_add_string(&w, "name", s->name);
 	json_add_string(&w, "image", s->image);
+	json_array_begin(&w, "labels");
+	strv_for_each(&s->labels, i) {
+		json_add_string(&w, NULL, s->labels.v[i]);
+	}
+	json_array_end(&w);
 	json_add_string(&w, "reason", s->reason);
+	json_add_string(&w, "message", s->message);
+	json_add_bool(&w, "retained", s->retained);
+	json_add_bool(&w, "kept", s->kept);
+	json_add_u64(&w, "keeperPid", (uint64_t)s->keeper_pid);
 	json_add_u64(&w, "pid", (uint64_t)s->pid);
+	json_add_u64(&w, "pidStart", s->pid_start);
 	if (s->exit_status >= 0) {
 		json_add_u64(&w, "exitStatus", (uint64_t)s->exit_status);
 	}
 	json_add_u64(&w, "createdMs", (uint64_t)s->created_ms);
 	json_add_u64(&w, "startedMs", (uint64_t)s->started_ms);
 	json_add_u64(&w, "endedMs", (uint64_t)s->ended_ms);
+	json_add_u64(&w, "expiresMs", (uint64_t)s->expires_ms);
 	json_object_end(&w);
 	if (w.failed) {
 		return error_set(e, ERRC_LIMIT, "state of sandbox %s: too large", s->id.text);
@@ -153,12 +214,19 @@ struct state_document {
 	char *state;
 	char *name;
 	char *image;
+	struct strv labels;
 	char *reason;
+	char *message;
+	bool retained;
+	bool kept;
+	uint64_t keeper_pid;
 	uint64_t pid;
+	uint64_t pid_start;
 	uint64_t exit_status;
 	uint64_t created_ms;
 	uint64_t started_ms;
 	uint64_t ended_ms;
+	uint64_t expires_ms;
 };
 
 static void document_done(struct state_document *d)
@@ -168,6 +236,8 @@ static void document_done(struct state_document *d)
 	free(d->name);
 	free(d->image);
 	free(d->reason);
+	free(d->message);
+	strv_done(&d->labels);
 }
 AUTO_DEFINE(document, struct state_document, document_done);
 
@@ -180,11 +250,18 @@ static const struct jsondec_field state_fields[] = {
 	{ "name", JSONDEC_STRING, FIELD(name), 0, 0, NULL, NULL },
 	{ "image", JSONDEC_STRING, FIELD(image), 0, 0, NULL, NULL },
 	{ "reason", JSONDEC_STRING, FIELD(reason), 0, 0, NULL, NULL },
+	{ "labels", JSONDEC_STRV, FIELD(labels), 0, LIMIT_STATE_BYTES, NULL, NULL },
+	{ "message", JSONDEC_STRING, FIELD(message), 0, 0, NULL, NULL },
+	{ "retained", JSONDEC_BOOL, FIELD(retained), 0, 0, NULL, NULL },
+	{ "kept", JSONDEC_BOOL, FIELD(kept), 0, 0, NULL, NULL },
+	{ "keeperPid", JSONDEC_U64, FIELD(keeper_pid), 0, INT32_MAX, NULL, NULL },
+	{ "pidStart", JSONDEC_U64, FIELD(pid_start), 0, 0, NULL, NULL },
 	{ "pid", JSONDEC_U64, FIELD(pid), JSONDEC_REQUIRED, INT32_MAX, NULL, NULL },
 	{ "exitStatus", JSONDEC_U64, FIELD(exit_status), 0, 255, NULL, NULL },
 	{ "createdMs", JSONDEC_U64, FIELD(created_ms), JSONDEC_REQUIRED, INT64_MAX, NULL, NULL },
 	{ "startedMs", JSONDEC_U64, FIELD(started_ms), 0, INT64_MAX, NULL, NULL },
 	{ "endedMs", JSONDEC_U64, FIELD(ended_ms), 0, INT64_MAX, NULL, NULL },
+	{ "expiresMs", JSONDEC_U64, FIELD(expires_ms), 0, INT64_MAX, NULL, NULL },
 	{ .name = NULL },
 };
 
@@ -201,12 +278,19 @@ static int document_take(struct state_document *d, struct sandbox_state *out_sta
 		.code = code,
 		.name = TAKE_PTR(d->name),
 		.image = TAKE_PTR(d->image),
+		.labels = TAKE(d->labels, (struct strv)STRV_INIT),
 		.reason = TAKE_PTR(d->reason),
+		.message = TAKE_PTR(d->message),
+		.retained = d->retained,
+		.kept = d->kept,
+		.keeper_pid = (pid_t)d->keeper_pid,
 		.pid = (pid_t)d->pid,
+		.pid_start = d->pid_start,
 		.exit_status = d->exit_status == UINT64_MAX ? -1 : (int32_t)d->exit_status,
 		.created_ms = (int64_t)d->created_ms,
 		.started_ms = (int64_t)d->started_ms,
 		.ended_ms = (int64_t)d->ended_ms,
+		.expires_ms = (int64_t)d->expires_ms,
 	};
 	memcpy(out_state->id.text, d->id, sizeof(out_state->id.text));
 	return 0;

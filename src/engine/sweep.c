@@ -6,9 +6,10 @@
  * exclusively, so that no sandbox is between looking up its image and recording it, and then looks
  * at, in this order:
  *
- *   RUNTIME/sandboxes/ID  lock free: its cgroup is killed, its files go. The lock is held meanwhile
- *   ROOT/sandboxes/ID     without the former: left by a kill, or by a reboot
- *   RUNTIME/names/NAME, ROOT/ids/N   of sandboxes that are not alive
+ *   RUNTIME/sandboxes/ID  lock free: its cgroup is killed, its files go. The lock is held
+ * meanwhile. A detached one that has ended stays, until it is removed or expires ROOT/sandboxes/ID
+ * without the former: left by a kill, or by a reboot RUNTIME/names/NAME, ROOT/ids/N   of sandboxes
+ * that are not alive
  *
  * What is in use, or was meant to be kept, adds to the list of what the store keeps.
  *
@@ -97,10 +98,8 @@ static void state_close(const struct sweep *w, const char *id, int live_fd)
 	if (dir_fd < 0 || state_load(live_fd, &state, &e) < 0) {
 		return;
 	}
-	if (state_may_go(state.code, SANDBOX_FAILED)) {
-		state_go(&state, SANDBOX_FAILED);
-		free(state.reason);
-		state.reason = mem_strdup("its keeper was lost");
+	if (!state_is_final(&state)) {
+		state_end(&state, SANDBOX_FAILED, STATE_REASON_LOST, "its keeper was lost");
 	}
 	if (state_save(&state, dir_fd, true, &e) < 0) {
 		log_debug("state of sandbox %s is not kept", id);
@@ -159,6 +158,21 @@ static int dead_sweep(struct sweep *w, const char *id, int live_fd)
 	return file_remove_tree_at(w->dirs->runtime_fd, path);
 }
 
+/* Has it ended as it should, and is its record to stay? What a lost keeper left is not. */
+static bool is_retained(const struct sweep *w, int live_fd)
+{
+	AUTO(state) struct sandbox_state state = { .code = SANDBOX_PENDING };
+	struct error e = ERROR_INIT;
+
+	if (w->opts->kept || state_load(live_fd, &state, &e) < 0) {
+		return false;
+	}
+	bool is_lost = state.reason && str_eq(state.reason, STATE_REASON_LOST);
+	bool is_expired = state.expires_ms != 0 && state.expires_ms <= clock_wall_ms();
+
+	return state_is_final(&state) && state.retained && !is_lost && !is_expired;
+}
+
 static int live_sweep(struct sweep *w, const char *id)
 {
 	autofree char *path = mem_printf("sandboxes/%s", id);
@@ -172,6 +186,11 @@ static int live_sweep(struct sweep *w, const char *id)
 
 	if (lock_fd == -EWOULDBLOCK) {
 		int r = refs_add(w, id, REFS_OF_LIVE);
+
+		return r < 0 ? r : 0;
+	}
+	if (lock_fd >= 0 && is_retained(w, live_fd)) {
+		int r = refs_add(w, id, REFS_OF_DEAD);
 
 		return r < 0 ? r : 0;
 	}
