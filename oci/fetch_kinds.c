@@ -16,7 +16,6 @@
 #define SMALL_BYTES_MAX    (64U << 10) /* of errors, pings, tokens */
 #define STATUS_OK          200
 #define STATUS_PARTIAL     206
-#define STATUS_NO_RANGE    416
 #define DIGEST_SHOWN_CHARS 19
 
 /* Schema 1 is not asked for; what sends it all the same is refused by the reader. */

@@ -40,6 +40,7 @@
 #define PROGRESS_BYTES   (32U << 10)
 #define MIRROR_TRIES_MAX 2
 #define STATUS_DENIED    401
+#define STATUS_ABSENT    404
 #define STATUS_NO_RANGE  416
 #define STATUS_RATE      429
 
@@ -307,6 +308,10 @@ static enum op_verdict judge_status(struct op *op)
 	}
 	if (x->status == STATUS_DENIED && op->kind != OP_TOKEN && op->home) {
 		return token_challenged(op);
+	}
+	if (x->status == STATUS_ABSENT && op->kind == OP_PING) {
+		(void)op_fail(op, ERRC_UNSUPPORTED, "it does not speak the registry API v2");
+		return OP_VERDICT_FAIL;
 	}
 	if (x->status == STATUS_NO_RANGE && op->offset > 0) {
 		op->no_range = true;

@@ -215,6 +215,9 @@ is "$(requests manifests)" 1 'and not run against'
 rules flaky 'GET manifests drop x1'
 probe manifest "$flaky/t/image:1"
 is "$status" 0 'dropped once'
+rules flaky 'GET /v2/$ status 404'
+probe ping "$flaky/t"
+like "$out" "error NOT_SUPPORTED .*$flaky: it does not speak the registry API v2" 'no registry behind the name'
 rules flaky 'GET manifests garbage'
 probe manifest "$flaky/t/image:1"
 like "$out" 'error UNAVAILABLE .*the answer is not HTTP' 'another protocol'
