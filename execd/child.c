@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
@@ -21,6 +22,9 @@
 #include "execd.h"
 #include "passwd.h"
 #include "shown.h"
+
+#define OOM_SCORE_ADD 500
+#define OOM_SCORE_MAX 1000
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -241,6 +245,34 @@ static int step_env(struct setup *s, struct error *e)
 	return s->child->slave_fd >= 0 ? env_default(env, "TERM", "xterm", e) : 0;
 }
 
+/* Short of memory, the kernel takes a workload, not PID 1. A sandbox works without that. */
+static int step_victim(struct setup *s, struct error *e)
+{
+	char text[48];
+
+	(void)e;
+	(void)snprintf(text, sizeof(text), "/proc/%d/oom_score_adj", getpid());
+	autoclose int fd = path_open_nolink(s->child->execd->root_fd, text, O_RDWR, 0);
+	ssize_t n = fd < 0 ? fd : fd_read(fd, text, sizeof(text) - 1);
+	uint64_t value = 0;
+
+	if (n <= 0) {
+		return 0;
+	}
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	bool negative = text[0] == '-';
+
+	if (str_to_u64(text + negative, OOM_SCORE_MAX, &value) == 0) {
+		int wanted = (negative ? -(int)value : (int)value) + OOM_SCORE_ADD;
+
+		(void)snprintf(text, sizeof(text), "%d",
+				wanted < OOM_SCORE_MAX ? wanted : OOM_SCORE_MAX);
+		(void)!fd_write_all(fd, text, strlen(text));
+	}
+	return 0;
+}
+
 /* Late, so that a small limit does not hit our own steps. */
 static int step_limits(struct setup *s, struct error *e)
 {
@@ -288,6 +320,7 @@ struct child_step {
  * Nothing stands between the filter and execve. */
 static const struct child_step child_steps[] = {
 	{ "process", step_spec },
+	{ "victim", step_victim },
 	{ "session", step_session },
 	{ "terminal", step_terminal },
 	{ "stdio", step_stdio },

@@ -4,12 +4,14 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <osbx/buf.h>
@@ -33,14 +35,20 @@
  * must not reach a process we start. */
 static int step_descriptors(struct execd *x, struct error *e)
 {
-	const int fds[] = { x->init_fd, x->control_fd, x->config_fd, x->root_fd };
+	struct statfs fs;
+
+	/* The launcher has no cgroup to give, or has left something else open there. */
+	if (fstatfs(x->cgroup_fd, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC) {
+		fd_close(&x->cgroup_fd);
+	}
+	const int fds[] = { x->init_fd, x->control_fd, x->config_fd, x->root_fd, x->cgroup_fd };
 	int r = sys_close_range(EXECD_FD_COUNT, UINT_MAX, 0);
 
 	if (r < 0) {
 		return error_sys(e, -r, "close inherited descriptors");
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
-		r = fd_set_cloexec(fds[i], true);
+		r = fds[i] < 0 ? 0 : fd_set_cloexec(fds[i], true);
 		if (r < 0) {
 			return error_sys(e, -r, "descriptor %d", fds[i]);
 		}

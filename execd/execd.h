@@ -6,6 +6,7 @@
 #ifndef OSBX_EXECD_EXECD_H
 #define OSBX_EXECD_EXECD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@
 #include <osbx/loop.h>
 
 #define EXECD_PROCESSES_MAX  1024
+#define EXECD_DIALS_MAX      256
 #define EXECD_STATUS_CHANNEL 125 /* exit status when the keeper's channel is gone */
 
 enum process_stage {
@@ -24,13 +26,29 @@ enum process_stage {
 	PROCESS_FAILED,   /* the keeper knows why; not reaped yet */
 };
 
+/* A cgroup for one process that the keeper started, and its descendants. */
+struct leaf {
+	int fd;
+	char name[16];
+	bool is_used; /* its process lives; descendants may outlive it */
+	bool killing; /* Linux below 5.14: kill what is in it until nothing is */
+	struct leaf *next;
+};
+
 /* A process that the keeper started. It leaves the table in the moment it is reaped, so that a
  * signal can never meet another process of the same number. */
 struct process {
 	uint32_t tag;
 	uint32_t flags;
-	pid_t pid;
+	pid_t pid; /* 0: its subreaper has not said yet */
 	enum process_stage stage;
+	struct leaf *leaf;       /* or NULL */
+	int link_fd;             /* to its subreaper, else -1 */
+	pid_t reaper_pid;        /* of the subreaper, else 0 */
+	struct loop_source link; /* watches link_fd */
+	bool killing;            /* until the subreaper has no other descendants */
+	bool has_ended;          /* as .end says, but it is still being killed */
+	siginfo_t end;
 	int report_fd;             /* end of file: execve has happened; else a struct error */
 	struct loop_source report; /* watches report_fd */
 	int master_fd;             /* of its pty until the keeper has it, else -1 */
@@ -43,6 +61,7 @@ struct execd {
 	int control_fd; /* to the keeper */
 	int config_fd;  /* until it is read */
 	int root_fd;    /* O_PATH, "/" after enter() */
+	int cgroup_fd;  /* the sandbox's own cgroup, -1: none */
 	int signal_fd;  /* SIGCHLD */
 	uint64_t caps;  /* permitted set of PID 1 */
 	struct execd_config config;
@@ -52,6 +71,11 @@ struct execd {
 	struct loop_source sigchld;
 	struct process *processes;
 	uint32_t processes_n;
+	struct leaf *leaves;
+	uint32_t leaves_made;
+	struct loop_source kill_timer;
+	struct dial *dials;
+	uint32_t dials_n;
 };
 
 /* Everything a child needs to become the process it was asked to be. */
@@ -81,9 +105,46 @@ int process_start(struct execd *x, const struct execd_start *start, const int *f
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 /* Send a signal by the rules of execd_proto.h. */
 void process_signal(const struct execd *x, uint32_t tag, int signo) NONNULL(1);
+/* SIGKILL to the whole tree of a tag; goes on by a timer where one pass does not do. */
+void process_kill(struct execd *x, uint32_t tag) NONNULL(1);
+/* Number of subreapers. */
+int process_reapers(const struct execd *x) NONNULL(1);
 /* Reap whatever has ended, also orphans. True when the main process was among them; its status is
  * then in *out_status. */
 bool process_reap(struct execd *x, int *out_status) NONNULL(1, 2);
+
+/* A new cgroup below the sandbox's own, or NULL: there is none that PID 1 may write to. */
+struct leaf *leaf_new(struct execd *x) NONNULL(1);
+/* Fork into it, in one step: moving a process costs some ten milliseconds (a grace period of RCU).
+ * Pid, 0 in the child, -errno. */
+pid_t leaf_fork(const struct leaf *leaf) NONNULL(1) MUST_CHECK;
+/* Remove the cgroups that no process of the table uses and that are empty. */
+void leaves_sweep(struct execd *x) NONNULL(1);
+/* Kill what is in it. True when that has to be repeated. */
+bool leaf_kill(const struct leaf *leaf) NONNULL(1) MUST_CHECK;
+
+/* Directory /proc, checked to be the kernel's. fd or -errno. */
+int proc_open(int root_fd) MUST_CHECK;
+/* SIGKILL to the descendants of top but for the one named spared, which is stopped. How many live
+ * ones there were, or -errno. */
+int proc_kill(int root_fd, pid_t top, pid_t spared) MUST_CHECK;
+/* Number of processes, PID 1 included. -errno. */
+int proc_count(int root_fd) MUST_CHECK;
+
+/* What a subreaper says: first the pid of its process, then how that ended. */
+struct reaper_word {
+	pid_t pid;
+	siginfo_t end;
+};
+
+struct child;
+/* Body of a forked child: fork the process, reap what is left to it, tell the end of the process,
+ * and end when the other side of link_fd is closed. */
+NORETURN void reaper_run(const struct child *c, int link_fd) NONNULL(1);
+
+/* Connect to a port of the sandbox's own loopback; the answer comes through the loop. */
+int dial_start(struct execd *x, const struct execd_dial *request, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
 
 /* Body of a forked child: set everything up, execve. Reports its error and exits on failure. */
 NORETURN void child_run(const struct child *c) NONNULL(1);

@@ -13,6 +13,7 @@ int main(void)
 		.control_fd = EXECD_FD_CONTROL,
 		.config_fd = EXECD_FD_CONFIG,
 		.root_fd = EXECD_FD_ROOT,
+		.cgroup_fd = EXECD_FD_CGROUP,
 		.signal_fd = -1,
 	};
 	struct error e = ERROR_INIT;

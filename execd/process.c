@@ -12,6 +12,9 @@
  *
  * When SIGCHLD is seen before the pipe, process_reap settles the pipe first: the keeper always
  * gets STARTED before EXITED.
+ *
+ * A process beside the main one is born in a cgroup of its own (leaf.c). Where that cannot be, it
+ * is the child of a subreaper (reaper.c), which tells its end by another pipe. Both are for KILL.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/mem.h>
 #include <osbx/sys.h>
@@ -40,13 +44,19 @@ static void process_free(struct execd *x, struct process *p)
 {
 	struct process **at = &x->processes;
 
+	if (p->leaf) {
+		p->leaf->is_used = false;
+	}
+
 	while (*at != p) {
 		at = &(*at)->next;
 	}
 	*at = p->next;
 	x->processes_n--;
 	loop_remove(x->loop, &p->report);
+	loop_remove(x->loop, &p->link);
 	fd_close(&p->report_fd);
+	fd_close(&p->link_fd);
 	fd_close(&p->master_fd);
 	free(p);
 }
@@ -73,16 +83,28 @@ static void answer_started(struct process *p)
 	fd_close(&p->master_fd);
 }
 
+/* The next word of the subreaper; false at its end. The first one is the pid. */
+static bool link_read(struct process *p, struct reaper_word *out)
+{
+	bool whole = fd_read(p->link_fd, out, sizeof(*out)) == (ssize_t)sizeof(*out);
+
+	if (whole && p->pid == 0) {
+		p->pid = out->pid;
+	}
+	return whole;
+}
+
 /* Read the child's report, which is complete, and answer the keeper. */
 static void report_settle(struct process *p)
 {
 	struct error e = ERROR_INIT;
+	struct reaper_word word;
 	ssize_t n = fd_read(p->report_fd, &e, sizeof(e));
 
 	assert(p->stage == PROCESS_STARTING);
 	loop_remove(p->execd->loop, &p->report);
 	fd_close(&p->report_fd);
-	if (n == 0) {
+	if (n == 0 && (p->pid > 0 || link_read(p, &word))) {
 		p->stage = PROCESS_RUNNING;
 		answer_started(p);
 		return;
@@ -115,22 +137,86 @@ static int start_check(const struct execd *x, const struct execd_start *start, s
 	return 0;
 }
 
-static struct process *process_new(struct execd *x, const struct execd_start *start, pid_t pid)
+static void process_add(const struct process *init)
 {
 	struct process *p = mem_new(struct process);
+	struct execd *x = init->execd;
 
-	*p = (struct process){
-		.tag = start->tag,
-		.flags = start->flags,
-		.pid = pid,
-		.report_fd = -1,
-		.master_fd = -1,
-		.execd = x,
-		.next = x->processes,
-	};
+	*p = *init;
+	p->next = x->processes;
 	x->processes = p;
 	x->processes_n++;
-	return p;
+}
+
+/* Fork, into a cgroup of its own where that is possible. Pid, 0 in the child, -errno. */
+static pid_t fork_in_leaf(struct process *p)
+{
+	p->leaf = leaf_new(p->execd);
+	if (!p->leaf) {
+		return -EOPNOTSUPP;
+	}
+	pid_t pid = leaf_fork(p->leaf);
+
+	if (pid < 0) {
+		p->leaf->is_used = false;
+		p->leaf = NULL;
+		leaves_sweep(p->execd);
+	}
+	return pid;
+}
+
+/* Fork a subreaper, which forks the process. */
+static pid_t fork_below_reaper(struct process *p, const struct child *c)
+{
+	int link[2];
+	int r = fd_seqpacket_pair(link);
+
+	if (r < 0) {
+		return r;
+	}
+	pid_t pid = sys_fork();
+
+	if (pid == 0) {
+		reaper_run(c, link[1]);
+	}
+	fd_close(&link[1]);
+	if (pid < 0) {
+		fd_close(&link[0]);
+		return pid;
+	}
+	p->reaper_pid = pid;
+	p->link_fd = link[0];
+	return pid;
+}
+
+/* Start what c describes, so that its tree can be killed later. 0 or -errno. */
+static int process_fork(struct process *p, const struct child *c)
+{
+	bool is_main = (p->flags & EXECD_START_MAIN) != 0;
+	pid_t pid = is_main ? sys_fork() : fork_in_leaf(p);
+
+	if (pid == 0) {
+		child_run(c);
+	}
+	if (pid < 0 && !is_main && pid != -EAGAIN && pid != -ENOMEM) {
+		pid = fork_below_reaper(p, c);
+	} else if (pid > 0) {
+		p->pid = pid;
+	}
+	return pid < 0 ? pid : 0;
+}
+
+static void link_on_ready(struct loop *loop, struct loop_source *src, uint32_t events);
+
+/* Watch a process that has been forked. 0 or -errno. */
+static int process_watch(struct process *p)
+{
+	struct loop *loop = p->execd->loop;
+	int r = loop_add(loop, &p->report, p->report_fd, EPOLLIN, report_on_ready);
+
+	return r < 0 || p->link_fd < 0
+			       ? r
+			       : loop_add(loop, &p->link, p->link_fd, EPOLLIN, link_on_ready);
 }
 
 int process_start(struct execd *x, const struct execd_start *start, const int *fds, struct error *e)
@@ -159,26 +245,29 @@ int process_start(struct execd *x, const struct execd_start *start, const int *f
 	}
 	c.slave_fd = slave_fd;
 	c.report_fd = report[1];
-	pid_t pid = sys_fork();
+	struct process p = {
+		.tag = start->tag,
+		.flags = start->flags,
+		.report_fd = report[0],
+		.link_fd = -1,
+		.master_fd = -1,
+		.execd = x,
+	};
 
-	if (pid == 0) {
-		child_run(&c);
-	}
+	r = process_fork(&p, &c);
 	fd_close(&report[1]);
-	if (pid < 0) {
+	if (r < 0) {
 		fd_close(&report[0]);
-		return error_sys(e, -pid, "start a process");
+		return error_sys(e, -r, "start a process");
 	}
-	struct process *p = process_new(x, start, pid);
-
-	p->report_fd = report[0];
-	p->master_fd = TAKE_FD(master_fd);
-	r = loop_add(x->loop, &p->report, p->report_fd, EPOLLIN, report_on_ready);
+	p.master_fd = TAKE_FD(master_fd);
+	process_add(&p);
+	r = process_watch(x->processes);
 	if (r < 0) {
 		/* Without its report nobody would learn of it: it goes, and is reaped as an orphan.
 		 */
-		(void)kill(pid, SIGKILL);
-		process_free(x, p);
+		(void)kill(p.reaper_pid > 0 ? p.reaper_pid : p.pid, SIGKILL);
+		process_free(x, x->processes);
 		return error_sys(e, -r, "watch a process");
 	}
 	return 0;
@@ -195,7 +284,7 @@ void process_signal(const struct execd *x, uint32_t tag, int signo)
 	}
 	const struct process *p = process_find(x, tag);
 
-	if (!p) {
+	if (!p || p->pid == 0 || p->has_ended) {
 		return;
 	}
 	bool whole_group = !(p->flags & EXECD_START_MAIN) || signo == SIGINT || signo == SIGQUIT;
@@ -218,7 +307,7 @@ static struct execd_exited exited_from(uint32_t tag, const siginfo_t *si)
 	};
 }
 
-/* A process that we started has been reaped. True for the main one. */
+/* A process that we started has ended. True for the main one. */
 static bool process_end(struct execd *x, struct process *p, const siginfo_t *si, int *out_status)
 {
 	if (p->stage == PROCESS_STARTING) {
@@ -236,6 +325,127 @@ static bool process_end(struct execd *x, struct process *p, const siginfo_t *si,
 	return ends;
 }
 
+/* A process below a subreaper has ended; while its tree is being killed the subreaper stays. */
+static void process_end_below(struct process *p, const siginfo_t *si)
+{
+	int status = 0;
+
+	loop_remove(p->execd->loop, &p->link);
+	p->has_ended = true;
+	p->end = *si;
+	if (!p->killing) {
+		(void)process_end(p->execd, p, si, &status);
+	}
+}
+
+/* The subreaper is gone before its process: killed from within the sandbox. */
+static void reaper_lost(struct process *p)
+{
+	const siginfo_t si = { .si_code = CLD_KILLED, .si_status = SIGKILL };
+
+	if (p->pid > 0 && !p->has_ended) {
+		(void)!proc_kill(p->execd->root_fd, p->pid, p->pid);
+		(void)kill(p->pid, SIGKILL);
+	}
+	p->killing = false;
+	process_end_below(p, p->has_ended ? &p->end : &si);
+}
+
+static void link_on_ready(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct process *p = container_of(src, struct process, link);
+	bool knows_pid = p->pid > 0;
+	struct reaper_word word;
+
+	(void)loop;
+	(void)events;
+	if (!link_read(p, &word)) {
+		reaper_lost(p);
+	} else if (knows_pid) {
+		process_end_below(p, &word.end);
+	}
+}
+
+#define KILL_MS 2
+
+/* Once more, for what was forked meanwhile. True when it has to be repeated. */
+static bool kill_below(struct process *p)
+{
+	int n = proc_kill(p->execd->root_fd, p->reaper_pid, p->has_ended ? 0 : p->pid);
+	siginfo_t end = p->end;
+
+	if (n > 0) {
+		return true;
+	}
+	p->killing = false;
+	if (p->has_ended) {
+		process_end_below(p, &end);
+	} else {
+		(void)kill(p->pid, SIGKILL);
+	}
+	return false;
+}
+
+static void kill_round(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct execd *x = container_of(src, struct execd, kill_timer);
+	struct process *next = NULL;
+	bool again = false;
+
+	(void)events;
+	for (struct leaf *leaf = x->leaves; leaf; leaf = leaf->next) {
+		leaf->killing = leaf->killing && leaf_kill(leaf);
+		again = again || leaf->killing;
+	}
+	for (struct process *p = x->processes; p; p = next) {
+		next = p->next;
+		again = (p->killing && kill_below(p)) || again;
+	}
+	if (again) {
+		loop_timer(loop, src, clock_boot_ms() + KILL_MS, kill_round);
+	}
+}
+
+void process_kill(struct execd *x, uint32_t tag)
+{
+	struct process *p = process_find(x, tag);
+
+	if (!p) {
+		return;
+	}
+	if (p->flags & EXECD_START_MAIN) {
+		(void)kill(-1, SIGKILL); /* all but ourselves */
+		return;
+	}
+	if (p->leaf) {
+		p->leaf->killing = true;
+	} else {
+		p->killing = true;
+	}
+	kill_round(x->loop, &x->kill_timer, 0);
+}
+
+int process_reapers(const struct execd *x)
+{
+	int n = 0;
+
+	for (const struct process *p = x->processes; p; p = p->next) {
+		n += p->reaper_pid > 0;
+	}
+	return n;
+}
+
+/* Our child of this number. One below a subreaper is not ours: the link tells of it. */
+static struct process *process_of(const struct execd *x, pid_t pid)
+{
+	struct process *p = x->processes;
+
+	while (p && (p->reaper_pid > 0 || p->pid != pid)) {
+		p = p->next;
+	}
+	return p;
+}
+
 bool process_reap(struct execd *x, int *out_status)
 {
 	bool ends = false;
@@ -244,16 +454,15 @@ bool process_reap(struct execd *x, int *out_status)
 		siginfo_t si = { .si_pid = 0 };
 
 		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0) {
-			return ends; /* ECHILD, or nothing more */
+			break; /* ECHILD, or nothing more */
 		}
-		struct process *p = x->processes;
+		struct process *p = process_of(x, si.si_pid);
 
-		while (p && p->pid != si.si_pid) {
-			p = p->next;
-		}
 		/* Others are orphans that the kernel gave to us. */
 		if (p && process_end(x, p, &si, out_status)) {
 			ends = true;
 		}
 	}
+	leaves_sweep(x);
+	return ends;
 }

@@ -42,6 +42,57 @@ static int request_signal(struct execd *x, const struct packet *p)
 	return 0;
 }
 
+static int request_kill(struct execd *x, const struct packet *p)
+{
+	const struct execd_tag *t = execd_payload(p, sizeof(*t));
+
+	if (!t || p->fds_n > 0) {
+		return -1;
+	}
+	process_kill(x, t->tag);
+	return 0;
+}
+
+/* Beside ourselves and the subreapers. */
+static int request_stat(struct execd *x, const struct packet *p)
+{
+	const struct execd_tag *t = execd_payload(p, sizeof(*t));
+	struct error e = ERROR_INIT;
+
+	if (!t || p->fds_n > 0) {
+		return -1;
+	}
+	int n = proc_count(x->root_fd);
+
+	if (n < 0) {
+		(void)error_sys(&e, -n, "count the processes of the sandbox");
+		answer_failed(x, t->tag, &e);
+		return 0;
+	}
+	int own = 1 + process_reapers(x);
+	const struct execd_stats stats = {
+		.tag = t->tag,
+		.processes = n > own ? (uint32_t)(n - own) : 0,
+	};
+
+	answer(x, EXECD_MSG_STATS, &stats, sizeof(stats), -1);
+	return 0;
+}
+
+static int request_dial(struct execd *x, const struct packet *p)
+{
+	const struct execd_dial *d = execd_payload(p, sizeof(*d));
+	struct error e = ERROR_INIT;
+
+	if (!d || p->fds_n > 0) {
+		return -1;
+	}
+	if (dial_start(x, d, &e) < 0) {
+		answer_failed(x, d->tag, &e);
+	}
+	return 0;
+}
+
 struct request {
 	enum execd_msg type;
 	int (*run)(struct execd *x, const struct packet *p);
@@ -50,6 +101,9 @@ struct request {
 static const struct request requests[] = {
 	{ EXECD_MSG_START, request_start },
 	{ EXECD_MSG_SIGNAL, request_signal },
+	{ EXECD_MSG_KILL, request_kill },
+	{ EXECD_MSG_STAT, request_stat },
+	{ EXECD_MSG_DIAL, request_dial },
 };
 
 static int request_run(struct execd *x, const struct packet *p)

@@ -12,6 +12,17 @@
  *          ◀─ STARTED {tag, pid; fds: pty master if EXECD_START_TTY} or FAILED {tag, error}
  *          ── SIGNAL {tag, signo} ─▶         see below; tag 0: every process
  *          ◀─ EXITED {tag, status}           exit code, or 128 + signal with .signal set
+ *          ── KILL {tag} ──────────▶         SIGKILL to the whole tree of tag; EXITED follows
+ *          ── STAT {tag} ──────────▶
+ *          ◀─ STATS {tag, processes}
+ *          ── DIAL {tag, port} ────▶         127.0.0.1, then ::1, for 5 s at most
+ *          ◀─ DIALLED {tag; fd: a connected stream socket, O_NONBLOCK} or FAILED {tag, error}
+ *
+ * A tag names a request or a process until its last answer. The tree of a process is what it and
+ * its descendants started, in whatever session: a cgroup of its own (cmd-N below EXECD_FD_CGROUP)
+ * or, without one, all descendants of a subreaper. That of the main process is everything. Beside
+ * the main process, descendants that outlive the process of a tag go on, and no tag means them.
+ *
  * A signal goes to the process group of tag. For the main process only SIGINT and SIGQUIT do, as
  * from a keyboard; all others go to the process itself, which may have children to end in order.
  * A signal for a tag that has ended is ignored.
@@ -35,7 +46,8 @@
 #define EXECD_FD_CONTROL 4
 #define EXECD_FD_CONFIG  5
 #define EXECD_FD_ROOT    6 /* O_PATH descriptor of the new root, for pivot_root */
-#define EXECD_FD_COUNT   7 /* first number that is not given */
+#define EXECD_FD_CGROUP  7 /* directory of the sandbox's own cgroup; absent: there is none */
+#define EXECD_FD_COUNT   8 /* first number that is not given */
 
 enum execd_msg {
 	EXECD_MSG_START = 64,
@@ -43,6 +55,11 @@ enum execd_msg {
 	EXECD_MSG_STARTED,
 	EXECD_MSG_FAILED,
 	EXECD_MSG_EXITED,
+	EXECD_MSG_KILL,
+	EXECD_MSG_STAT,
+	EXECD_MSG_STATS,
+	EXECD_MSG_DIAL,
+	EXECD_MSG_DIALLED,
 	EXECD_MSG_END,
 };
 
@@ -68,6 +85,21 @@ struct execd_exited {
 	uint32_t tag;
 	int32_t status; /* as a shell says it: exit code or 128 + signal */
 	int32_t signal; /* 0: exited by itself */
+};
+
+/* KILL, STAT and DIALLED. */
+struct execd_tag {
+	uint32_t tag;
+};
+
+struct execd_stats {
+	uint32_t tag;
+	uint32_t processes; /* beside PID 1 and its helpers; zombies count */
+};
+
+struct execd_dial {
+	uint32_t tag;
+	uint32_t port; /* 1..65535 */
 };
 
 struct execd_failed {

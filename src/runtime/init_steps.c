@@ -432,16 +432,19 @@ static int place_descriptors(const struct init_ctx *c, int null_fd)
 		{ c->control_fd, EXECD_FD_CONTROL },
 		{ c->spec->config_fd, EXECD_FD_CONFIG },
 		{ c->root_fd, EXECD_FD_ROOT },
+		{ c->spec->cgroup_fd, EXECD_FD_CGROUP },
 	};
+	/* The last one may be missing. */
+	const size_t n = c->spec->cgroup_fd < 0 ? ARRAY_SIZE(rows) - 1 : ARRAY_SIZE(rows);
 	int moved[ARRAY_SIZE(rows)];
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; i < n; i++) {
 		moved[i] = fd_dup(rows[i].from, FD_ABOVE);
 		if (moved[i] < 0) {
 			return moved[i];
 		}
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (dup2(moved[i], rows[i].to) < 0) {
 			return -errno;
 		}

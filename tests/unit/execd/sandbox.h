@@ -36,6 +36,7 @@ struct sandbox {
 	int control;
 	int init;
 	bool many_ids; /* 65536 ids; else one */
+	int cgroup_fd; /* own cgroup; -1: none */
 	struct execd_config config;
 };
 
@@ -66,6 +67,7 @@ static inline void sandbox_init(struct sandbox *s)
 
 	*s = (struct sandbox){
 		.many_ids = many_ids,
+		.cgroup_fd = -1,
 		.config = {
 			.has_setgroups = many_ids,
 			.ids_max = many_ids ? 65536 : 1,
@@ -129,26 +131,26 @@ static inline void sandbox_root(const char *where)
 }
 
 /* In the child: become execd with the descriptors of the contract. */
-NORETURN static inline void sandbox_exec(int init, int control, int config, int execd)
+NORETURN static inline void sandbox_exec(const int *given, int execd)
 {
 	static char name[] = "osbx-execd";
 	static char *const argv[] = { name, NULL };
 	static char *const env[] = { NULL };
 	int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int fds[] = { init, control, config, root };
+	int fds[] = { given[0], given[1], given[2], root, given[3] };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	sandbox_must(null);
-	for (int i = 0; i < 4; i++) {
-		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 100);
-		sandbox_must(fds[i]);
+	for (int i = 0; i < 5; i++) {
+		fds[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, 100);
+		sandbox_must(i < 4 ? fds[i] : 0);
 	}
 	execd = fcntl(execd, F_DUPFD_CLOEXEC, 100);
 	for (int i = 0; i < 3; i++) {
 		sandbox_must(dup2(null, i));
 	}
-	for (int i = 0; i < 4; i++) {
-		sandbox_must(dup2(fds[i], EXECD_FD_INIT + i));
+	for (int i = 0; i < 5; i++) {
+		sandbox_must(fds[i] < 0 ? 0 : dup2(fds[i], EXECD_FD_INIT + i));
 	}
 	sandbox_must(dup2(null, SANDBOX_FD_LEAK));
 	sandbox_must(prctl(PR_SET_PDEATHSIG, SIGKILL));
@@ -206,8 +208,9 @@ static inline void sandbox_launch(struct sandbox *s)
 	/* By path: a descriptor belongs to a mount of this namespace. */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", unit_fd);
 	ck_assert_int_gt(readlink(link, where, sizeof(where) - 1), 0);
-	s->pid = sys_clone(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS,
-			-1, &s->pidfd);
+	s->pid = sys_clone(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+					   CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWNET,
+			s->cgroup_fd, &s->pidfd);
 	ck_assert_int_ge(s->pid, 0);
 	if (s->pid == 0) {
 		close(go[1]);
@@ -215,7 +218,8 @@ static inline void sandbox_launch(struct sandbox *s)
 		sandbox_must(sys_setresgid(0));
 		sandbox_must(sys_setresuid(0));
 		sandbox_root(where);
-		sandbox_exec(init[1], control[1], config, execd);
+		sandbox_must(sys_loopback_up());
+		sandbox_exec((const int[]){ init[1], control[1], config, s->cgroup_fd }, execd);
 	}
 	sandbox_map(s);
 	ck_assert_int_eq(write(go[1], &byte, 1), 1);
