@@ -54,6 +54,8 @@ void mountdst_done(struct mountdst *d);
 AUTO_DEFINE(mountdst, struct mountdst, mountdst_done);
 /* A mount of ours was made. */
 int mountdst_own(struct mountdst *d, int mount_fd, struct error *e) MUST_CHECK NONNULL(1, 3);
+/* Is this the device of a file system of ours? */
+bool mountdst_is_own(const struct mountdst *d, dev_t dev) NONNULL(1);
 /* Open path beneath the root, a directory or a file, made if it is missing and lies in a file
  * system of ours; links are followed below the root, also ones that lead to nothing yet. O_PATH
  * descriptor in *out_fd. */
@@ -62,6 +64,12 @@ int mountdst_open(const struct mountdst *d, const char *path, bool want_dir, int
 /* The same for a directory of osbx itself: no link in any component. */
 int mountdst_open_strict(const struct mountdst *d, const char *path, int *out_fd,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+
+/* mountfence.c */
+
+/* If the mount point *fd lies in a volume that can be written to: let no directory above it be
+ * renamed, and open it anew, where it is after that. */
+int mountdst_fence(const struct mountdst *d, int *fd, struct error *e) MUST_CHECK NONNULL(1, 2, 3);
 
 /* overlay.c */
 

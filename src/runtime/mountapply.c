@@ -21,6 +21,7 @@ struct apply {
 	struct mountdst dst;
 	unsigned int files_n; /* on the staging tmpfs */
 	bool has_mask_dir;
+	bool has_volume; /* that can be written to, and what follows may lie in */
 };
 
 static void apply_done(struct apply *a)
@@ -28,6 +29,20 @@ static void apply_done(struct apply *a)
 	mountdst_done(&a->dst);
 }
 AUTO_DEFINE(apply, struct apply, apply_done);
+
+/* Open where a mount of the request goes. */
+static int open_dst(struct apply *a, const struct mount_op *op, bool want_dir, int *out_fd,
+		struct error *e)
+{
+	autoclose int fd = -1;
+
+	if (mountdst_open(&a->dst, op->dst, want_dir, &fd, e) < 0 ||
+			(a->has_volume && mountdst_fence(&a->dst, &fd, e) < 0)) {
+		return -1;
+	}
+	*out_fd = TAKE_FD(fd);
+	return 0;
+}
 
 /* Put a detached mount where dst_fd is. */
 static int attach(int mount_fd, int dst_fd, struct error *e)
@@ -111,7 +126,7 @@ static int op_fs(struct apply *a, const struct mount_op *op, struct error *e)
 		return 0;
 	}
 	int r = (op->flags & MOUNT_STRICT) != 0 ? mountdst_open_strict(&a->dst, op->dst, &dst_fd, e)
-						: mountdst_open(&a->dst, op->dst, true, &dst_fd, e);
+						: open_dst(a, op, true, &dst_fd, e);
 
 	if (r < 0 || attach(mount_fd, dst_fd, e) < 0) {
 		return -1;
@@ -134,10 +149,12 @@ static int bind(struct apply *a, const struct mount_op *op, int src_fd, struct e
 		return error_sys(e, errno, "look at its source");
 	}
 	if (set_attrs(clone_fd, op->attrs, true, e) < 0 ||
-			mountdst_open(&a->dst, op->dst, S_ISDIR(st.st_mode), &dst_fd, e) < 0) {
+			open_dst(a, op, S_ISDIR(st.st_mode), &dst_fd, e) < 0 ||
+			attach(clone_fd, dst_fd, e) < 0) {
 		return -1;
 	}
-	return attach(clone_fd, dst_fd, e);
+	a->has_volume |= S_ISDIR(st.st_mode) && (op->attrs & MOUNT_ATTR_RDONLY) == 0;
+	return 0;
 }
 
 static int op_tree(struct apply *a, const struct mount_op *op, struct error *e)

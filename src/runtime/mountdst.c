@@ -61,7 +61,7 @@ int mountdst_own(struct mountdst *d, int mount_fd, struct error *e)
 	return 0;
 }
 
-static bool is_own(const struct mountdst *d, dev_t dev)
+bool mountdst_is_own(const struct mountdst *d, dev_t dev)
 {
 	for (size_t i = 0; i < d->own_n; i++) {
 		if (d->own[i] == dev) {
@@ -208,7 +208,7 @@ static int make_missing(
 	if (fstat(dir_fd, &st) < 0) {
 		return error_sys(e, errno, "look at the directory it is in");
 	}
-	if (!is_own(d, st.st_dev)) {
+	if (!mountdst_is_own(d, st.st_dev)) {
 		(void)error_set(e, ERRC_INVALID, "it is missing in the volume it lies in");
 		return error_hint(e, "create it there first; osbx writes nothing to a volume");
 	}

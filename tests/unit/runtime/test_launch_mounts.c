@@ -86,6 +86,42 @@ START_TEST(mount_point_in_a_volume_is_not_made)
 }
 END_TEST
 
+/* Where the read-only volume goes, by the way that its mount point is written. */
+static const char *const inner_points[] = { "/w/a/b/hooks", "/link/hooks" };
+
+/* Renaming a directory above a mount point would take the mount away. */
+START_TEST(volume_in_a_volume_keeps_its_place)
+{
+	struct world w;
+	struct stat st;
+
+	world_make(&w, (enum surrounding)(_i / 2));
+	const uid_t owner = w.spec.map.mode == IDMAP_SHARED ? idmap_outside(w.spec.map.uids, 1, 0)
+							    : geteuid();
+
+	make_dir("vol", owner);
+	make_dir("vol/a", owner);
+	make_dir("vol/a/c", owner);
+	make_dir("vol/a/b", owner);
+	make_dir("vol/a/b/hooks", owner);
+	make_file("vol/a/b/hooks/h", "kept\n", owner);
+	make_dir("other", owner);
+	make_file("other/o", "other\n", owner);
+	ck_assert_int_eq(symlinkat("/w/a/b", unit_fd, "layers/high/link"), 0);
+	give("layers/high/link", root_on_disk(&w.spec.map));
+	(void)add_bind(&w.spec, "vol", "/w");
+	(void)add_bind(&w.spec, "other", "/w/a/c");
+	add_bind(&w.spec, "vol/a/b/hooks", inner_points[_i % 2])->read_only = true;
+	EXPECT_RUN(&w,
+			"for d in a a/b a/b/hooks; do mv /w/$d /w/$d.x 2>&1 | grep -c busy; done\n"
+			"mkdir -p /w/a/b/hooks; (echo evil >/w/a/b/hooks/h) 2>&1 | grep -c Read\n"
+			"cat /w/a/b/hooks/h /w/a/c/o; echo new >/w/a/b/new; mv /w/a/b/new /w/a/b/n",
+			"1\n1\n1\n1\nkept\nother\n");
+	ck_assert_int_eq(fstatat(unit_fd, "vol/a/b/n", &st, 0), 0);
+	world_end(&w);
+}
+END_TEST
+
 /* Links of the image: CVE-2019-18837, CVE-2019-19921, CVE-2021-30465. */
 static const struct {
 	const char *link; /* in the image */
@@ -361,6 +397,7 @@ int main(void)
 	tcase_add_loop_test(tc, volumes, 0, n);
 	tcase_add_loop_test(tc, volume_of_everything, 0, n);
 	tcase_add_test(tc, refusal_names_the_volume);
+	tcase_add_loop_test(tc, volume_in_a_volume_keeps_its_place, 0, 2 * n);
 	tcase_add_loop_test(tc, mount_point_in_a_volume_is_not_made, 0, n);
 	tcase_add_loop_test(tc, links_of_the_image, 0, ARRAY_SIZE(links));
 	tcase_add_test(tc, as_many_layers_as_allowed);
