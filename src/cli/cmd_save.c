@@ -2,11 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <osbx/fd.h>
+#include <osbx/id.h>
 #include <osbx/image.h>
 #include <osbx/mem.h>
+#include <osbx/path.h>
 #include <osbx/str.h>
 
 #include "cli.h"
@@ -21,26 +24,91 @@ static const struct args_option save_options[] = {
 	{ .name = NULL },
 };
 
+#define RANDOM_BYTES 8U
+
+/* A name beside path that nobody can have guessed. Caller frees. */
+static char *name_beside(const char *path)
+{
+	char random[2 * RANDOM_BYTES + 1];
+	int dir_n = (int)(path_last(path) - path);
+
+	id_random_hex(random, RANDOM_BYTES);
+	return mem_printf("%.*s.osbx-save-%s", dir_n, path, random);
+}
+
+/* A file in the directory of path: without a name until it is complete where the file system can
+ * (a save that is killed leaves nothing), else under the name part. fd or -errno. */
+static int staged_open(const char *path, const char *part, mode_t mode, bool *out_named)
+{
+	autofree char *dir = mem_dup(path, (size_t)(path_last(path) - path));
+	int fd = fd_open(dir[0] ? dir : ".", O_WRONLY | O_TMPFILE, mode);
+
+	*out_named = fd < 0;
+	return fd < 0 ? fd_open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode) : fd;
+}
+
+static int staged_name(int fd, const char *part)
+{
+	char self[32];
+
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, self, AT_FDCWD, part, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+static int staged_publish(int fd, bool named, const char *part, const char *path)
+{
+	int r = fsync(fd) < 0 ? -errno : 0;
+
+	if (r == 0 && !named) {
+		r = staged_name(fd, part);
+	}
+	return r == 0 && rename(part, path) < 0 ? -errno : r;
+}
+
 /* A file appears under its name only when it is complete. */
+static int save_staged(struct store *st, const char *path, mode_t mode, const struct ref *refs,
+		size_t n, struct error *e)
+{
+	autofree char *part = name_beside(path);
+	bool named = false;
+	autoclose int fd = staged_open(path, part, mode, &named);
+
+	if (fd < 0) {
+		return error_sys(e, -fd, "%s", path);
+	}
+	int r = image_save(st, refs, n, fd, e);
+
+	if (r == 0) {
+		int sysno = staged_publish(fd, named, part, path);
+
+		r = sysno < 0 ? error_sys(e, -sysno, "%s", path) : 0;
+	}
+	if (r < 0) {
+		(void)unlink(part);
+	}
+	return r;
+}
+
+/* What is no regular file (a device, a named pipe, a link such as /dev/stdout) stays what it is. */
+static int save_through(struct store *st, const char *path, const struct ref *refs, size_t n,
+		struct error *e)
+{
+	autoclose int fd = fd_open(path, O_WRONLY | O_TRUNC, 0);
+
+	return fd < 0 ? error_sys(e, -fd, "%s", path) : image_save(st, refs, n, fd, e);
+}
+
 static int save_to_file(struct store *st, const char *path, const struct ref *refs, size_t n,
 		struct error *e)
 {
-	autofree char *part = mem_printf("%s.part", path);
-	autoclose int fd = fd_open(part, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	struct stat old;
 
-	if (fd < 0) {
-		return error_sys(e, -fd, "%s", part);
+	if (lstat(path, &old) < 0) {
+		return errno == ENOENT ? save_staged(st, path, 0644, refs, n, e)
+				       : error_sys(e, errno, "%s", path);
 	}
-	if (image_save(st, refs, n, fd, e) < 0) {
-		(void)unlink(part);
-		return -1;
-	}
-	if (fsync(fd) < 0 || rename(part, path) < 0) {
-		(void)error_sys(e, errno, "%s", path);
-		(void)unlink(part);
-		return -1;
-	}
-	return 0;
+	return S_ISREG(old.st_mode) ? save_staged(st, path, old.st_mode & 0777, refs, n, e)
+				    : save_through(st, path, refs, n, e);
 }
 
 static int save_refs(char **names, size_t n, const char *output, struct error *e)

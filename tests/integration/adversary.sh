@@ -44,8 +44,14 @@ timeout 10 cat "$tmp/fifo" >"$tmp/fifo.out" &
 reader=$!
 timeout 10 "$OSBX" save -o "$tmp/fifo" adversary:1 2>/dev/null
 is "$(stat -c %F "$tmp/fifo")" fifo 'save -o leaves a named pipe one'
-kill "$reader" 2>/dev/null
 wait "$reader" 2>/dev/null
+cat "$tmp/fifo.out" 2>/dev/null | tar t 2>/dev/null | grep -c '^blobs/sha256/.' >"$tmp/fifo.n"
+is "$(cat "$tmp/fifo.n")" 3 'and the archive comes out of it'
+: >"$tmp/target.tar"
+ln -s target.tar "$tmp/link.tar"
+"$OSBX" save -o "$tmp/link.tar" adversary:1 2>/dev/null
+is "$(stat -c %F "$tmp/link.tar") $(tar tf "$tmp/target.tar" 2>/dev/null | grep -c '^blobs/sha256/.')" 'symbolic link 3' \
+	'save -o writes through a link'
 echo precious >"$tmp/precious"
 ln -s "$tmp/precious" "$tmp/out.tar.part"
 "$OSBX" save -o "$tmp/out.tar" adversary:1 2>/dev/null
@@ -59,6 +65,7 @@ is "$(tar tf "$tmp/same.tar" 2>/dev/null | grep -c '^blobs/sha256/.')" 3 'and th
 echo old >"$tmp/old.tar"
 "$OSBX" save -o "$tmp/old.tar" no/such:1 2>/dev/null
 is "$(cat "$tmp/old.tar")" old 'a save that fails leaves the old file'
+is "$(find "$tmp" -maxdepth 1 -name '*osbx-save*')" '' 'and no file of its own'
 is "$("$OSBX" save adversary:1 2>/dev/null >/dev/full; echo $?)" 125 'a full disk under standard output is noticed'
 
 # A reader that has stopped reading does not keep osbx from ending.
@@ -151,7 +158,7 @@ done
 wait
 like "$(tail -1 "$tmp/busy")" '^[0-9]{6,}$' 'an image that is removed meanwhile stays for its sandbox'
 "$OSBX" gc -q
-is "$(find "$OSBX_ROOT/layers" -mindepth 2 -maxdepth 2)" '' 'and goes after it'
+is "$(find "$OSBX_ROOT/layers" -mindepth 2 -maxdepth 2 ! -name 'points-*')" '' 'and goes after it'
 is "$(find "$OSBX_ROOT/sandboxes" "$OSBX_RUNTIME/sandboxes" -mindepth 1 -maxdepth 1)" '' 'no sandbox is left'
 
 done_testing
