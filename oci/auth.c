@@ -26,7 +26,6 @@ void auth_challenge_done(struct auth_challenge *c)
 	}
 	free(c->realm);
 	free(c->service);
-	free(c->scope);
 	free(c->error);
 	*c = (struct auth_challenge){ .n = 0 };
 }
@@ -148,7 +147,6 @@ static int keep_param(struct parse *s, struct span name, const char *value)
 	} params[] = {
 		{ "realm", &c->realm },
 		{ "service", &c->service },
-		{ "scope", &c->scope },
 		{ "error", &c->error },
 	};
 

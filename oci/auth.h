@@ -28,7 +28,6 @@ struct auth_challenge {
 	bool bearer;
 	char *realm; /* of the first Bearer challenge, as all that follows */
 	char *service;
-	char *scope;
 	char *error;
 };
 

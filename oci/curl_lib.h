@@ -21,7 +21,6 @@
 	X(curl_easy_setopt)         \
 	X(curl_easy_getinfo)        \
 	X(curl_easy_cleanup)        \
-	X(curl_easy_strerror)       \
 	X(curl_multi_init)          \
 	X(curl_multi_setopt)        \
 	X(curl_multi_add_handle)    \
@@ -29,13 +28,10 @@
 	X(curl_multi_perform)       \
 	X(curl_multi_poll)          \
 	X(curl_multi_info_read)     \
-	X(curl_multi_strerror)      \
-	X(curl_multi_cleanup)       \
 	X(curl_slist_append)        \
 	X(curl_slist_free_all)      \
 	X(curl_url)                 \
 	X(curl_url_cleanup)         \
-	X(curl_url_dup)             \
 	X(curl_url_get)             \
 	X(curl_url_set)             \
 	X(curl_free)

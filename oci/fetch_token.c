@@ -117,6 +117,12 @@ static enum op_verdict basic_begin(struct op *op)
 	return OP_VERDICT_AGAIN;
 }
 
+/* The token is good, and not enough: another one for the same scope will not be more. */
+static bool is_final(const struct auth_challenge *c)
+{
+	return c->error && str_eq(c->error, "insufficient_scope");
+}
+
 enum op_verdict token_challenged(struct op *op)
 {
 	const struct exchange_head *head = &op->x->head;
@@ -132,7 +138,8 @@ enum op_verdict token_challenged(struct op *op)
 	if (t->stage != TOKEN_UNKNOWN && op->generation != t->generation) {
 		return OP_VERDICT_AGAIN;
 	}
-	if (op->sent && (t->stage == TOKEN_BASIC || ++op->refused > REFUSED_MAX)) {
+	if (op->sent && (t->stage == TOKEN_BASIC || is_final(&head->challenge) ||
+					++op->refused > REFUSED_MAX)) {
 		(void)op_refuse(op);
 		return OP_VERDICT_FAIL;
 	}

@@ -8,7 +8,7 @@ usage: registry_token.py --cert PEM --key PEM --log FILE --port-file FILE [--use
 GET and POST on any path, as the distribution specification has it. --cert and --key sign (RS256, by openssl; the
 registry's rootcertbundle is the same certificate); with --tls they also serve. --mode FILE is read for each request:
     short       tokens that expire at once
-    wrong       tokens that the registry refuses
+    wrong       tokens without any rights;   foreign: of another issuer
     access      only access_token in the answer
     rubbish     no JSON;   huge: a token of a megabyte;   empty: an object without a token
     crlf        a token with a line end in it
@@ -86,7 +86,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for words in (s.split(':') for s in scope.split()):
             access.append({'type': words[0], 'name': ':'.join(words[1:-1]), 'actions': words[-1].split(',')})
         now = int(time.time())
-        claims = {'iss': ISSUER, 'sub': '', 'aud': SERVICE, 'nbf': now - 10, 'iat': now, 'exp': now + 300,
+        claims = {'iss': 'foreign' if 'foreign' in mode else ISSUER, 'sub': '', 'aud': SERVICE, 'nbf': now - 10, 'iat': now, 'exp': now + 300,
                   'jti': hashlib.sha256(os.urandom(8)).hexdigest()[:16], 'access': [] if 'wrong' in mode else access}
         return self.server.signer.sign(claims)
 

@@ -117,6 +117,10 @@ like "$out" 'error UNAUTHORIZED .* refuses the credentials \(incorrect username 
 echo wrong >"$tmp/token.mode"
 probe -u 'anna:s3cr3t:pass' manifest "$bearer/t/image:1"
 like "$out" 'error UNAUTHORIZED .* refuses the credentials' 'token: that is no good'
+is "$(tokens GET)" 1 'token: one that is good and not enough is not fetched again'
+echo foreign >"$tmp/token.mode"
+probe -u 'anna:s3cr3t:pass' manifest "$bearer/t/image:1"
+like "$out" 'error UNAUTHORIZED .* refuses the credentials' 'token: of another issuer'
 is "$(tokens GET)" 2 'token: is fetched once more, and no more'
 echo short >"$tmp/token.mode"
 fresh

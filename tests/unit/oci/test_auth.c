@@ -16,15 +16,16 @@ static const struct {
 	bool bearer;
 	const char *realm;
 	const char *service;
-	const char *scope;
+	const char *error;
 } challenges[] = {
 	{ "", 0, false, false, NULL, NULL, NULL },
 	{ " , ,", 0, false, false, NULL, NULL, NULL },
 	{ "Basic realm=\"x\"", 0, true, false, NULL, NULL, NULL },
 	{ "basic", 0, true, false, NULL, NULL, NULL },
 	{ "BASIC realm=x", 0, true, false, NULL, NULL, NULL },
-	{ "Bearer realm=\"" REALM "\",service=\"s\",scope=\"repository:a/b:pull,push\"", 0, false,
-			true, REALM, "s", "repository:a/b:pull,push" },
+	{ "Bearer realm=\"" REALM
+	  "\",service=\"s\",scope=\"repository:a/b:pull,push\",error=\"invalid_token\"",
+			0, false, true, REALM, "s", "invalid_token" },
 	{ "bearer REALM = \"" REALM "\" , Service=s", 0, false, true, REALM, "s", NULL },
 	{ "Bearer realm=\"a\\\"b\\\\c\"", 0, false, true, "a\"b\\c", NULL, NULL },
 	{ "Bearer realm=\"\"", 0, false, true, "", NULL, NULL },
@@ -76,7 +77,7 @@ START_TEST(challenge_is_parsed)
 		ck_assert_int_eq(c.bearer, challenges[_i].bearer);
 		same(c.realm, challenges[_i].realm);
 		same(c.service, challenges[_i].service);
-		same(c.scope, challenges[_i].scope);
+		same(c.error, challenges[_i].error);
 	}
 }
 END_TEST
