@@ -54,6 +54,8 @@ int record_make(const struct dirs *dirs, struct record *r, const char *name,
 /* Close the descriptors; files stay. */
 void record_done(struct record *r);
 AUTO_DEFINE(record, struct record, record_done);
+/* A number that differs from sandbox to sandbox. */
+uint32_t record_number(const struct record *r) NONNULL(1);
 /* Take an id range of root and set the map to it. ERRC_LIMIT when all are taken. */
 int record_take_ids(const struct dirs *dirs, struct record *r, struct idmap *map,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);

@@ -86,4 +86,9 @@ int sandbox_gc(const struct dirs *dirs, struct store *st, const struct idmap *ma
 		const struct sandbox_gc_opts *opts, struct sandbox_gc_result *out_result,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5, 6);
 
+/* Look at a few sandboxes beside the own one and remove those whose keeper is gone: cheap, never an
+ * error. random chooses which, where there are many. */
+void sandbox_glance(const struct dirs *dirs, const struct idmap *map, uint32_t random)
+		NONNULL(1, 2);
+
 #endif

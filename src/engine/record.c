@@ -242,13 +242,13 @@ void record_done(struct record *r)
 	record_close(r);
 }
 
-/* A number that differs from sandbox to sandbox, out of the random digits of its id. */
-static uint32_t id_number(const struct id *id)
+/* Out of the random digits of its id. */
+uint32_t record_number(const struct record *r)
 {
 	uint32_t number = 0;
 
 	for (size_t i = 0; i < 8; i++) {
-		char c = id->text[i];
+		char c = r->id.text[i];
 
 		number = number << 4 | (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
 	}
@@ -263,7 +263,7 @@ int record_take_ids(const struct dirs *dirs, struct record *r, struct idmap *map
 	idmap_root_range(&first, &count);
 	uint32_t slots = count / IDMAP_SANDBOX_IDS;
 	/* From a random place on, so that the first free one is found at once. */
-	uint32_t start = slots > 0 ? id_number(&r->id) % slots : 0;
+	uint32_t start = slots > 0 ? record_number(r) % slots : 0;
 
 	for (uint32_t i = 0; i < slots; i++) {
 		uint32_t slot = (start + i) % slots;

@@ -164,8 +164,11 @@ static int root_copy(const struct sandbox *s, struct error *e)
 		      : record_set_root(&s->record, fd, e);
 }
 
-static int directories_make(struct sandbox *s, struct error *e)
+/* While the child makes namespaces, and helpers write its id maps. */
+static int launch_on_clone(void *ctx, struct error *e)
 {
+	struct sandbox *s = ctx;
+
 	if (record_make(&s->dirs, &s->record, s->req->name, e) < 0 ||
 			(s->map.mode == IDMAP_MAPPED &&
 					record_take_ids(&s->dirs, &s->record, &s->map, e) < 0) ||
@@ -174,15 +177,6 @@ static int directories_make(struct sandbox *s, struct error *e)
 	}
 	s->spec.map = s->map;
 	return root_copy(s, e);
-}
-
-/* The child makes namespaces. Where nothing is id-mapped it opens the directories itself, at any
- * moment: then they are there before it is. */
-static int launch_on_clone(void *ctx, struct error *e)
-{
-	struct sandbox *s = ctx;
-
-	return s->map.mode == IDMAP_MAPPED ? directories_make(s, e) : 0;
 }
 
 /* While PID 1 and its namespaces end. */
@@ -277,8 +271,7 @@ static int phase_launch(struct sandbox *s, struct error *e)
 		.ctx = s,
 	};
 
-	if ((s->map.mode != IDMAP_MAPPED && directories_make(s, e) < 0) ||
-			programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0) {
+	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0) {
 		return -1;
 	}
 	s->spec.cgroup_fd = s->cgroup.dir_fd;
@@ -376,6 +369,7 @@ static int sandbox_clean(struct sandbox *s, const struct error *failure, struct 
 		r = record_finish(s, failure, userns_fd, e);
 		/* Whoever waits for the end may go on with what is left. */
 		fd_close(&s->record.lock_fd);
+		sandbox_glance(&s->dirs, &s->map, record_number(&s->record));
 	}
 	fd_close(&userns_fd);
 	if (s->keeper) {

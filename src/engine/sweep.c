@@ -13,6 +13,9 @@
  *
  * What is in use, or was meant to be kept, adds to the list of what the store keeps.
  *
+ * sandbox_glance is what each run spends on it: a few entries, from a random place on, without the
+ * store.
+ *
  * Directories under a temporary name (.new-ID) belong to a creator that has not locked yet, or to
  * one that was killed; time tells which.
  */
@@ -36,8 +39,9 @@
 #include <osbx/state.h>
 #include <osbx/str.h>
 
-#define STAGED_AGE_S 60
-#define NEW_PREFIX   ".new-"
+#define STAGED_AGE_S   60
+#define GLANCE_ENTRIES 8
+#define NEW_PREFIX     ".new-"
 
 struct sweep {
 	const struct dirs *dirs;
@@ -46,6 +50,9 @@ struct sweep {
 	const struct sandbox_gc_opts *opts;
 	struct sandbox_gc_result result;
 	struct strv refs; /* what the store keeps */
+	bool is_glance;   /* only what nobody will ask for */
+	size_t skip;      /* so many entries are passed over, */
+	size_t left;      /* and so many looked at; 0: all */
 };
 
 /* Names that are no news: most sandboxes are of few images. */
@@ -166,6 +173,9 @@ static bool is_retained(const struct sweep *w, int live_fd)
 
 	if (w->opts->kept || state_load(live_fd, &state, &e) < 0) {
 		return false;
+	}
+	if (w->is_glance) {
+		return state.retained;
 	}
 	bool is_lost = state.reason && str_eq(state.reason, STATE_REASON_LOST);
 	bool is_expired = state.expires_ms != 0 && state.expires_ms <= clock_wall_ms();
@@ -299,8 +309,15 @@ static int folder_walk(struct sweep *w, const struct sweep_rule *rule, DIR *dir)
 		if (str_eq(d->d_name, ".") || str_eq(d->d_name, "..")) {
 			continue;
 		}
+		if (w->skip > 0) {
+			w->skip--;
+			continue;
+		}
 		r = rule->entry(w, d->d_name);
 		r = r < 0 ? rule_fail(w, rule->folder, d->d_name, r) : 0;
+		if (w->left > 0 && --w->left == 0) {
+			break;
+		}
 	}
 	return r;
 }
@@ -358,4 +375,40 @@ int sandbox_gc(const struct dirs *dirs, struct store *st, const struct idmap *ma
 		*out_result = w.result;
 	}
 	return r;
+}
+
+/* Sandboxes beside the caller's own, as far as the file system says; at least one if it does not.
+ */
+static size_t others_count(const struct dirs *dirs)
+{
+	struct stat st;
+
+	if (fstatat(dirs->runtime_fd, "sandboxes", &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		return 0;
+	}
+	return st.st_nlink >= 2 ? st.st_nlink - 2 : 1;
+}
+
+void sandbox_glance(const struct dirs *dirs, const struct idmap *map, uint32_t random)
+{
+	const struct sandbox_gc_opts opts = { .dry_run = false };
+	struct sweep w = { .dirs = dirs, .map = map, .opts = &opts };
+	struct error e = ERROR_INIT;
+	size_t n = others_count(dirs);
+
+	if (n == 0) {
+		return;
+	}
+	w.is_glance = true;
+	w.left = GLANCE_ENTRIES;
+	w.skip = n > GLANCE_ENTRIES ? random % (n - GLANCE_ENTRIES + 1) : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(sweep_rules); i++) {
+		/* What a dead one had besides is looked for only when there was one. */
+		if ((i == 0 || w.result.sandboxes > 0) && rule_run(&w, &sweep_rules[i], &e) < 0) {
+			break;
+		}
+		w.skip = 0;
+		w.left = 0;
+	}
+	strv_done(&w.refs);
 }

@@ -233,6 +233,18 @@ osbx gc -q
 is "$(cat "$kept/upper/file")" data "also from gc"
 osbx gc --kept -q
 is "$(ls -d "$kept" 2>/dev/null)" "" "until that is asked for it"
+# What a killed osbx leaves is removed by the next one.
+"$OSBX" run --name lost "$image" sleep 100 </dev/null >/dev/null 2>&1 &
+pid=$!
+for _ in $(seq 100); do
+	[ -e "$OSBX_RUNTIME/names/lost" ] && [ -e "$OSBX_RUNTIME/sandboxes/$(readlink "$OSBX_RUNTIME/names/lost")/state.json" ] && break
+	sleep 0.1
+done
+kill -9 $pid
+wait $pid 2>/dev/null
+sleep 0.5
+osbx run "$image" true
+is "$status/$err" 0/ "a run after one that was killed"
 is "$(left)" 0 "nothing is left"
 is "$(grep -c "$tmp" /proc/self/mountinfo)" 0 "nothing is mounted"
 

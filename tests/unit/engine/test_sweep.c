@@ -208,6 +208,60 @@ START_TEST(a_kept_one_stays_and_says_why)
 }
 END_TEST
 
+START_TEST(a_glance_finds_the_dead)
+{
+	AUTO(fixture) struct fixture f = { .store = NULL };
+	AUTO(record) struct record live = RECORD_INIT;
+	AUTO(record) struct record dead = RECORD_INIT;
+	AUTO(record) struct record kept = RECORD_INIT;
+
+	fixture_init(&f);
+	sandbox_glance(&f.dirs, &f.map, 0);
+	sandbox_make(&f, &live, "live", false);
+	sandbox_glance(&f.dirs, &f.map, 1);
+	ck_assert_uint_eq(entries(f.dirs.root_fd, "ids"), 1);
+	sandbox_make(&f, &dead, "dead", false);
+	sandbox_make(&f, &kept, "kept", true);
+	fd_close(&dead.lock_fd);
+	fd_close(&kept.lock_fd);
+	sandbox_glance(&f.dirs, &f.map, 4711);
+	ck_assert_uint_eq(entries(f.dirs.runtime_fd, "sandboxes"), 1);
+	ck_assert_uint_eq(entries(f.dirs.root_fd, "sandboxes"), 2);
+	ck_assert_uint_eq(entries(f.dirs.runtime_fd, "names"), 1);
+	ck_assert_uint_eq(entries(f.dirs.root_fd, "ids"), 1);
+	ck_assert(record_is_live(&f.dirs, live.id.text));
+	ck_assert(exists(kept.dir_fd, "upper/dir", ""));
+	/* The store is not its business. */
+	ck_assert(has_layer(&f));
+}
+END_TEST
+
+START_TEST(many_glances_find_all)
+{
+	AUTO(fixture) struct fixture f = { .store = NULL };
+	struct record live[20];
+	struct record dead[20];
+
+	fixture_init(&f);
+	for (size_t i = 0; i < ARRAY_SIZE(live); i++) {
+		live[i] = (struct record)RECORD_INIT;
+		dead[i] = (struct record)RECORD_INIT;
+		sandbox_make(&f, &live[i], NULL, false);
+		sandbox_make(&f, &dead[i], NULL, false);
+		fd_close(&dead[i].lock_fd);
+	}
+	for (uint32_t i = 0; i < 200; i++) {
+		sandbox_glance(&f.dirs, &f.map, i * 7);
+	}
+	ck_assert_uint_eq(entries(f.dirs.runtime_fd, "sandboxes"), ARRAY_SIZE(live));
+	for (size_t i = 0; i < ARRAY_SIZE(live); i++) {
+		ck_assert(record_is_live(&f.dirs, live[i].id.text));
+		record_done(&live[i]);
+		record_done(&dead[i]);
+	}
+}
+END_TEST
+
 START_TEST(what_is_being_made_is_left_alone)
 {
 	AUTO(fixture) struct fixture f = { .store = NULL };
@@ -254,6 +308,8 @@ int main(void)
 	tcase_add_test(tc, a_dead_one_goes_with_all_it_had);
 	tcase_add_test(tc, files_without_a_live_directory_go);
 	tcase_add_test(tc, a_kept_one_stays_and_says_why);
+	tcase_add_test(tc, a_glance_finds_the_dead);
+	tcase_add_test(tc, many_glances_find_all);
 	tcase_add_test(tc, what_is_being_made_is_left_alone);
 	tcase_add_test(tc, leaves_foreign_files_alone);
 	suite_add_tcase(s, tc);
