@@ -294,8 +294,7 @@ static int step_filter(struct setup *s, struct error *e)
 {
 	const struct execd_config *config = &s->child->execd->config;
 
-	/* The same program twice would only cost time at each system call. */
-	if (config->workload_filter_n == 0 || s->child->execd->filter_is_shared) {
+	if (config->workload_filter_n == 0) {
 		return 0;
 	}
 	int r = sys_seccomp(config->workload_filter, config->workload_filter_n);

@@ -6,7 +6,6 @@
 #include <linux/keyctl.h>
 #include <linux/magic.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -108,13 +107,6 @@ static int step_name(struct execd *x, struct error *e)
 	return r < 0 ? error_sys(e, -r, "set") : 0;
 }
 
-static bool filters_are_equal(const struct execd_config *c)
-{
-	return c->own_filter_n > 0 && c->own_filter_n == c->workload_filter_n &&
-	       memcmp(c->own_filter, c->workload_filter,
-			       c->own_filter_n * sizeof(struct sock_filter)) == 0;
-}
-
 static int step_config(struct execd *x, struct error *e)
 {
 	AUTO(buf) struct buf b = BUF_INIT(CONFIG_BYTES_MAX);
@@ -129,7 +121,6 @@ static int step_config(struct execd *x, struct error *e)
 		return error_sys(e, -r, "read it");
 	}
 	fd_close(&x->config_fd);
-	x->filter_is_shared = filters_are_equal(&x->config);
 	return 0;
 }
 

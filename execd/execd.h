@@ -65,7 +65,6 @@ struct execd {
 	int signal_fd;  /* SIGCHLD */
 	uint64_t caps;  /* permitted set of PID 1 */
 	struct execd_config config;
-	bool filter_is_shared; /* the workload's filter is our own and so inherited */
 	struct loop *loop;
 	struct loop_source control;
 	struct loop_source sigchld;

@@ -19,8 +19,9 @@ struct builtin {
 static const struct builtin builtins[] = {
 	[SECFILTER_WORKLOAD] = BUILTIN(filter_workload),
 	[SECFILTER_WORKLOAD_ISOLATION] = BUILTIN(filter_workload_isolation),
-	[SECFILTER_INIT] = BUILTIN(filter_workload),
-	[SECFILTER_INIT_ISOLATION] = BUILTIN(filter_workload_isolation),
+	[SECFILTER_INIT] = BUILTIN(filter_init),
+	[SECFILTER_INIT_ISOLATION] = BUILTIN(filter_init_isolation),
+	[SECFILTER_CHILD] = BUILTIN(filter_child),
 	[SECFILTER_UNPACK] = BUILTIN(filter_unpack),
 	[SECFILTER_FETCH] = BUILTIN(filter_fetch),
 };

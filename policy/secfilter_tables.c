@@ -151,10 +151,26 @@ static const struct filter_rule workload_rules[] = {
 			.action = ERRNO(EPERM) },
 };
 
+#define ISOLATION_CALLS                                                                  \
+	"clone fsconfig fsmount fsopen fspick mount mount_setattr move_mount open_tree " \
+	"open_tree_attr=467 pivot_root setdomainname sethostname setns umount2 unshare"
+
 static const struct filter_rule isolation_rules[] = {
-	{ "clone fsconfig fsmount fsopen fspick mount mount_setattr move_mount open_tree "
-	  "open_tree_attr=467 pivot_root setdomainname sethostname setns umount2 unshare",
-			.action = ALLOW },
+	{ ISOLATION_CALLS, .action = ALLOW },
+};
+
+/* execd forks into cgroups with clone3: moving a process there takes some ten milliseconds. What it
+ * starts is denied that by one filter more. */
+static const struct filter_rule init_rules[] = {
+	{ "clone3", .action = ALLOW },
+};
+
+static const struct filter_rule init_isolation_rules[] = {
+	{ ISOLATION_CALLS " clone3", .action = ALLOW },
+};
+
+static const struct filter_rule child_rules[] = {
+	{ "clone3", .action = ERRNO(ENOSYS) },
 };
 
 /* Executable memory would be code of the archive's author. */
@@ -289,12 +305,15 @@ static const struct filter_rule fetch_rules[] = {
 #define RULES(r) .rules = (r), .rules_n = sizeof(r) / sizeof((r)[0])
 #define OVER(r)  .over = (r), .over_n = sizeof(r) / sizeof((r)[0])
 
-/* execd needs nothing that a workload may not do: SECFILTER_INIT and SECFILTER_INIT_ISOLATION are
- * the same programs, and execd need not install them a second time in its children. */
+/* What a process of a sandbox may do is "workload": "init", which it inherits, and "child". */
 const struct filter_profile filter_profiles[] = {
 	{ "workload", RULES(workload_rules), .action = ERRNO(ENOSYS) },
 	{ "workload_isolation", OVER(isolation_rules), RULES(workload_rules),
 			.action = ERRNO(ENOSYS) },
+	{ "init", OVER(init_rules), RULES(workload_rules), .action = ERRNO(ENOSYS) },
+	{ "init_isolation", OVER(init_isolation_rules), RULES(workload_rules),
+			.action = ERRNO(ENOSYS) },
+	{ "child", RULES(child_rules), .action = ALLOW },
 	{ "unpack", RULES(unpack_rules), .action = ERRNO(ENOSYS) },
 	{ "fetch", RULES(fetch_rules), .action = ERRNO(ENOSYS) },
 };

@@ -114,7 +114,7 @@ struct execd_config {
 	uint32_t has_setgroups; /* zero in single-id mode: setgroups(2) fails */
 	uint32_t ids_max;       /* ids 0..ids_max-1 exist inside */
 	uint32_t own_filter_n;  /* inherited by every process: never narrower than the workload's */
-	uint32_t workload_filter_n;
+	uint32_t workload_filter_n; /* what every process but PID 1 gets beside it */
 	uint64_t caps; /* what any process may be given; PID 1 adds what it needs itself */
 	struct sock_filter *own_filter;      /* heap after execd_config_decode */
 	struct sock_filter *workload_filter; /* heap after execd_config_decode */

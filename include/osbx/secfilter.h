@@ -29,6 +29,8 @@ enum secfilter_kind {
 				       * never narrower than WORKLOAD. None (an empty one) when the
 				       * workload has a profile of its own or is unconfined. */
 	SECFILTER_INIT_ISOLATION,     /* the same for WORKLOAD_ISOLATION */
+	SECFILTER_CHILD,              /* with an INIT filter inherited: together they are WORKLOAD.
+				       * A few instructions, so that it costs next to nothing. */
 	SECFILTER_UNPACK,             /* osbx unpack, once its libraries are loaded */
 	SECFILTER_FETCH,              /* osbx fetch, the same */
 	SECFILTER_KIND_COUNT,

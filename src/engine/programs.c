@@ -42,7 +42,8 @@ int filter_compile(struct sandbox *s, struct error *e)
 	return secfilter_compile_file(profile, s->req->caps, cache_fd, &s->filter, e);
 }
 
-/* PID 1's own filter is inherited by the workload: with a profile of the user's there is none, or
+/* PID 1's own filter is inherited by the workload, which gets what is missing from its own beside
+ * it: with a profile of the user's there is none, or
  * it would narrow that one. */
 static void filters_choose(const struct sandbox *s, struct execd_config *config)
 {
@@ -53,8 +54,7 @@ static void filters_choose(const struct sandbox *s, struct execd_config *config)
 		filter_copy(&s->filter, &config->workload_filter, &config->workload_filter_n);
 		return;
 	}
-	secfilter_builtin(s->req->isolation ? SECFILTER_WORKLOAD_ISOLATION : SECFILTER_WORKLOAD,
-			&builtin);
+	secfilter_builtin(SECFILTER_CHILD, &builtin);
 	filter_copy(&builtin, &config->workload_filter, &config->workload_filter_n);
 	secfilter_builtin(s->req->isolation ? SECFILTER_INIT_ISOLATION : SECFILTER_INIT, &builtin);
 	filter_copy(&builtin, &config->own_filter, &config->own_filter_n);

@@ -83,6 +83,26 @@ START_TEST(each_has_its_own)
 }
 END_TEST
 
+/* Under its filter PID 1 still forks into a cgroup; under one without clone3 a subreaper does. */
+START_TEST(filter_lets_it)
+{
+	struct secfilter filter;
+	struct sandbox_run r;
+
+	secfilter_builtin(_i ? SECFILTER_WORKLOAD : SECFILTER_INIT, &filter);
+	tree_filter = &filter;
+	tree_begin(cg.dir_fd);
+	(void)tree_run(&r, "echo ready; sleep 1000");
+	ck_assert_int_eq(leaves(), _i ? 0 : 1);
+	tree_send(EXECD_MSG_KILL, 2);
+	ck_assert_int_eq(run_wait(&tree_box, &r).status, 137);
+	free(run_output(&r));
+	tree_expect_alone();
+	ck_assert_int_eq(leaves(), 0);
+	tree_end();
+}
+END_TEST
+
 /* A leaf stays as long as somebody is in it. */
 START_TEST(leaf_outlives_its_process)
 {
@@ -142,6 +162,7 @@ int main(void)
 	tcase_add_test(tc, survivors_live);
 	tcase_add_test(tc, statuses_are_exact);
 	tcase_add_test(tc, each_has_its_own);
+	tcase_add_loop_test(tc, filter_lets_it, 0, 2);
 	tcase_add_test(tc, leaf_outlives_its_process);
 	tcase_add_test(tc, without_delegation);
 	suite_add_tcase(suite, tc);

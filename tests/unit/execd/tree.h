@@ -5,10 +5,13 @@
 
 #include <poll.h>
 
+#include <osbx/secfilter.h>
+
 #include "sandbox.h"
 
 static struct sandbox tree_box;
 static struct sandbox_run tree_main;
+static const struct secfilter *tree_filter; /* of PID 1; NULL: none */
 
 static inline void tree_send(enum execd_msg type, uint32_t tag)
 {
@@ -22,7 +25,13 @@ static inline void tree_begin(int cgroup_fd)
 {
 	sandbox_init(&tree_box);
 	tree_box.cgroup_fd = cgroup_fd;
+	if (tree_filter) {
+		tree_box.config.own_filter_n = (uint32_t)tree_filter->n;
+		tree_box.config.own_filter = (void *)mem_dup(
+				tree_filter->insns, tree_filter->n * sizeof(*tree_filter->insns));
+	}
 	sandbox_start(&tree_box);
+	execd_config_done(&tree_box.config);
 	RUN_INIT(&tree_main, "cat");
 	(void)run_start(&tree_box, &tree_main);
 }
