@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,12 +10,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <osbx/buf.h>
 #include <osbx/caps.h>
 #include <osbx/fd.h>
 #include <osbx/limits.h>
+#include <osbx/mem.h>
 #include <osbx/path.h>
 #include <osbx/str.h>
 #include <osbx/sys.h>
@@ -149,9 +152,44 @@ static int cwd_make(struct setup *s)
 	return r;
 }
 
+/* The file system in which the missing part would be made: that of the last directory which exists.
+ * 1: nothing of the host, 0: a volume; or -errno. */
+static int cwd_is_ours(const struct setup *s)
+{
+	const int root_fd = s->child->execd->root_fd;
+	autofree char *path = mem_strdup(s->cwd);
+	autoclose int fd = -ENOENT;
+	struct stat root;
+	struct stat st;
+	struct statfs fs;
+
+	while (fd == -ENOENT) {
+		char *slash = strrchr(path, '/');
+
+		path[slash ? slash - path : 0] = '\0';
+		fd = path_open_beneath(root_fd, path[0] ? path : "/", O_PATH | O_DIRECTORY, 0);
+	}
+	if (fd < 0) {
+		return fd;
+	}
+	if (fstat(root_fd, &root) < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0) {
+		return -errno;
+	}
+	return st.st_dev == root.st_dev ||
+	       (s->process.cwd_create == EXECD_CWD_MAKE_IN_TMPFS && fs.f_type == TMPFS_MAGIC);
+}
+
+static int cwd_refuse(const struct setup *s, struct error *e)
+{
+	(void)error_set(e, ERRC_INVALID,
+			"working directory \"%s\" is missing in what is mounted above it",
+			shown(s->cwd).text);
+	return error_hint(e, "create it there first; osbx writes nothing to a volume");
+}
+
 static int step_cwd_make(struct setup *s, struct error *e)
 {
-	if (!s->process.cwd_create) {
+	if (s->process.cwd_create == EXECD_CWD_EXISTS) {
 		return 0;
 	}
 	autoclose int fd = path_open_beneath(s->child->execd->root_fd, s->cwd, O_PATH, 0);
@@ -159,8 +197,18 @@ static int step_cwd_make(struct setup *s, struct error *e)
 	if (fd != -ENOENT) {
 		return 0;
 	}
-	int r = cwd_make(s);
+	int r = cwd_is_ours(s);
 
+	if (r == 0) {
+		return cwd_refuse(s, e);
+	}
+	r = r < 0 ? r : cwd_make(s);
+	/* A loop has failed above with the same number. */
+	if (r == -ELOOP) {
+		return error_set(e, ERRC_INVALID,
+				"working directory \"%s\": a link on the way leads to nothing",
+				shown(s->cwd).text);
+	}
 	return r < 0 ? error_sys(e, -r, "make the working directory \"%s\"", shown(s->cwd).text)
 		     : 0;
 }

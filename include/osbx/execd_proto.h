@@ -129,14 +129,21 @@ struct execd_rlimit {
 
 #define EXECD_RLIMITS_MAX 16
 
+/* A working directory that is missing: nothing is ever made in a volume. */
+enum execd_cwd {
+	EXECD_CWD_EXISTS,        /* is an error */
+	EXECD_CWD_MAKE,          /* is made in the root's own file system (as docker does) */
+	EXECD_CWD_MAKE_IN_TMPFS, /* and in a tmpfs: the plan has none of the host's there */
+};
+
 /* A process to start. Strings and vectors are owned. */
 struct execd_process {
 	struct strv argv; /* at least one, not empty */
 	struct strv env;
-	char *cwd;     /* absolute; NULL or "": "/". Made when missing if cwd_create */
+	char *cwd;     /* absolute; NULL or "": "/" */
 	char *user;    /* "", "uid", "uid:gid", "name", "name:group": image rules, see passwd.h */
 	uint64_t caps; /* capability mask of the process */
-	uint32_t cwd_create; /* nonzero: mkdir -p cwd (image's WorkingDir, as docker does) */
+	uint32_t cwd_create; /* enum execd_cwd */
 	uint32_t rows;       /* with a tty */
 	uint32_t cols;
 	uint32_t umask_bits; /* 022 */

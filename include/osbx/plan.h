@@ -49,6 +49,8 @@ int plan_spec(const struct plan_input *in, struct spec *out_spec, struct error *
  * something else, and order all by depth, so that none hides another. */
 int plan_mounts(const struct plan_input *in, struct spec *spec, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
+/* Is what is mounted at path, or nearest above it, a tmpfs of the sandbox? By the paths' text. */
+bool plan_is_in_tmpfs(const struct plan_input *in, const char *path) NONNULL(1, 2);
 /* Signal number of an image's StopSignal ("SIGTERM", "TERM", "15", "SIGRTMIN+3"); SIGTERM for NULL
  * and for what is none. */
 int plan_stop_signal(const char *text);

@@ -135,7 +135,7 @@ int plan_process(const struct plan_input *in, struct execd_process *out_process,
 				LIMIT_ARGS_BYTES);
 	}
 	p.cwd = cwd_choose(in);
-	p.cwd_create = 1;
+	p.cwd_create = plan_is_in_tmpfs(in, p.cwd) ? EXECD_CWD_MAKE_IN_TMPFS : EXECD_CWD_MAKE;
 	p.user = mem_strdup(in->req->user ? in->req->user : image_user ? image_user : "");
 	p.umask_bits = UMASK_DEFAULT;
 	p.set_home = 1;

@@ -192,6 +192,36 @@ static void sort_by_depth(struct spec *spec)
 	}
 }
 
+/* A mount at dst hides those above it. */
+static void look_at_mount(
+		const char *path, const char *dst, bool is_tmpfs, size_t *depth, bool *out_is_tmpfs)
+{
+	autofree char *normal = path_normalise(dst);
+
+	if (path_is_below(path, normal) && strlen(normal) >= *depth) {
+		*depth = strlen(normal);
+		*out_is_tmpfs = is_tmpfs;
+	}
+}
+
+bool plan_is_in_tmpfs(const struct plan_input *in, const char *path)
+{
+	autofree char *normal = path_normalise(path);
+	size_t depth = 0;
+	bool is_tmpfs = false;
+
+	for (size_t i = 0; in->req->read_only && i < ARRAY_SIZE(read_only_tmpfs); i++) {
+		look_at_mount(normal, read_only_tmpfs[i].dst, true, &depth, &is_tmpfs);
+	}
+	for (size_t i = 0; i < in->req->volumes_n; i++) {
+		look_at_mount(normal, in->req->volumes[i].dst, false, &depth, &is_tmpfs);
+	}
+	for (size_t i = 0; i < in->req->tmpfs_n; i++) {
+		look_at_mount(normal, in->req->tmpfs[i].dst, true, &depth, &is_tmpfs);
+	}
+	return is_tmpfs;
+}
+
 int plan_mounts(const struct plan_input *in, struct spec *spec, struct error *e)
 {
 	size_t own_n = spec->mounts_n;

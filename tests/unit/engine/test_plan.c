@@ -193,6 +193,42 @@ START_TEST(chooses_the_working_directory)
 }
 END_TEST
 
+static const struct {
+	const char *dir;
+	uint32_t want;
+} make_cases[] = {
+	{ "/", EXECD_CWD_MAKE },
+	{ "/app/x", EXECD_CWD_MAKE },
+	{ "/tmp/x", EXECD_CWD_MAKE_IN_TMPFS },
+	{ "/tmp/../app", EXECD_CWD_MAKE },
+	{ "/volume/x", EXECD_CWD_MAKE },
+	{ "/volume/memory", EXECD_CWD_MAKE_IN_TMPFS },
+	{ "/volume/memory/x", EXECD_CWD_MAKE_IN_TMPFS },
+	{ "/volume/memory/volume/x", EXECD_CWD_MAKE },
+	{ "/volume/memoryless", EXECD_CWD_MAKE },
+	{ "/run/x", EXECD_CWD_MAKE },
+	{ "/var/tmp/x", EXECD_CWD_MAKE_IN_TMPFS },
+};
+
+/* A working directory is made in the root or in memory, never in a volume. */
+START_TEST(says_where_the_working_directory_may_be_made)
+{
+	AUTO(fixture) struct fixture f = { .id = { "" } };
+	AUTO(execd_process) struct execd_process p = { .caps = 0 };
+	struct error e = ERROR_INIT;
+
+	fixture_init(&f);
+	f.req.workdir = mem_strdup(make_cases[_i].dir);
+	f.req.read_only = true;
+	ck_assert_int_eq(request_add_volume(&f.req, "/src:/volume/memory/volume", &e), 0);
+	ck_assert_int_eq(request_add_volume(&f.req, "/src:/volume/", &e), 0);
+	ck_assert_int_eq(request_add_volume(&f.req, "/src:/run", &e), 0);
+	ck_assert_int_eq(request_add_tmpfs(&f.req, "//volume/memory", &e), 0);
+	process_plan(&f, &p);
+	ck_assert_uint_eq(p.cwd_create, make_cases[_i].want);
+}
+END_TEST
+
 START_TEST(names_the_host_in_the_environment)
 {
 	AUTO(fixture) struct fixture f = { .id = { "" } };
@@ -310,6 +346,8 @@ int main(void)
 	tcase_add_test(tc, the_host_has_a_shell);
 	tcase_add_test(tc, the_request_wins_over_the_image);
 	tcase_add_loop_test(tc, chooses_the_working_directory, 0, ARRAY_SIZE(cwd_cases));
+	tcase_add_loop_test(tc, says_where_the_working_directory_may_be_made, 0,
+			ARRAY_SIZE(make_cases));
 	tcase_add_test(tc, names_the_host_in_the_environment);
 	tcase_add_loop_test(
 			tc, passes_the_terminal_to_the_hosts_programs, 0, ARRAY_SIZE(term_cases));

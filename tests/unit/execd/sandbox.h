@@ -116,6 +116,7 @@ static inline void sandbox_root(const char *where)
 	sandbox_must(mkdir("dev", 0755));
 	sandbox_must(mkdir("dev/pts", 0755));
 	sandbox_must(mkdir("closed", 0700));
+	sandbox_must(symlink("/nothing/there", "dangling"));
 	sandbox_must(sys_mount("proc", "proc", "proc", 0, NULL));
 	sandbox_must(sys_mount("devpts", "dev/pts", "devpts", 0, "newinstance,ptmxmode=0666"));
 	sandbox_put("etc/passwd",

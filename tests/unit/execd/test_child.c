@@ -171,7 +171,7 @@ START_TEST(working_directory_is_made)
 {
 	start("pwd; stat -c '%u %g %a' /made /made/by /made/by/us; cd /closed 2>&1 || true");
 	r.process.cwd = mem_strdup("/made/by/us/");
-	r.process.cwd_create = 1;
+	r.process.cwd_create = EXECD_CWD_MAKE;
 	if (s.many_ids) {
 		r.process.user = mem_strdup("app");
 	}
@@ -185,6 +185,22 @@ START_TEST(working_directory_is_made)
 	ck_assert_ptr_nonnull(
 			strstr(out, s.many_ids ? "1000 1001 755\n1000 1001 755\n1000 1001 755\n"
 					       : "0 0 755\n0 0 755\n0 0 755\n"));
+}
+END_TEST
+
+static const char *const cwd_not_made[][2] = {
+	{ "/usr/missing/dir", "\"/usr/missing/dir\" is missing in what is mounted above it" },
+	{ "/proc/missing", "\"/proc/missing\" is missing in what is mounted above it" },
+	{ "/dangling", "\"/dangling\": a link on the way leads to nothing" },
+	{ "/dangling/dir", "\"/dangling/dir\": a link on the way leads to nothing" },
+};
+
+START_TEST(working_directory_is_not_made)
+{
+	start("pwd");
+	r.process.cwd = mem_strdup(cwd_not_made[_i][0]);
+	r.process.cwd_create = EXECD_CWD_MAKE_IN_TMPFS;
+	fails(ERRC_INVALID, cwd_not_made[_i][1]);
 }
 END_TEST
 
@@ -262,6 +278,7 @@ int main(void)
 	tcase_add_test(tc, single_id);
 	tcase_add_test(tc, working_directory);
 	tcase_add_test(tc, working_directory_is_made);
+	tcase_add_loop_test(tc, working_directory_is_not_made, 0, ARRAY_SIZE(cwd_not_made));
 	tcase_add_test(tc, working_directory_must_be_enterable);
 	tcase_add_test(tc, limits_and_umask);
 	tcase_add_test(tc, session_of_its_own);
