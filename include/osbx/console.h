@@ -45,6 +45,8 @@ int console_child_started(struct console *c, int pty_fd, struct error *e) MUST_C
 /* The workload's main process is gone: what is in the pipes is delivered, a process that still
  * holds a pipe open does not keep us (with a tty: drain what the master gives without waiting). */
 void console_child_ended(struct console *c) NONNULL(1);
+/* Nobody waits any longer: what was not delivered yet is given up, and on_done told. */
+void console_drop(struct console *c) NONNULL(1);
 /* Was everything written that could be? A reader or terminal that went away is no failure; a full
  * disk behind standard output is, and so is an input that cannot be read. ERRC_SYSTEM. */
 int console_check(const struct console *c, struct error *e) MUST_CHECK NONNULL(1, 2);

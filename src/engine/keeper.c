@@ -21,6 +21,7 @@
  *
  * The end has one ladder (keeper_stop), whoever asks for it: a signal to the main process, a time
  * of grace, the death of PID 1. A frozen sandbox would not see the signal; it is killed at once.
+ * After it, output that nobody takes is given up.
  */
 #include <assert.h>
 #include <errno.h>
@@ -128,6 +129,30 @@ static void output_on_done(void *ctx)
 
 	k->output_done = true;
 	stop_when_done(k);
+}
+
+static void output_on_late(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	(void)loop;
+	(void)events;
+	console_drop(container_of(src, struct keeper, grace)->console);
+}
+
+static void output_limit(struct keeper *k)
+{
+	if (k->console) {
+		loop_timer(k->loop, &k->grace, clock_boot_ms() + OUTPUT_GRACE_MS, output_on_late);
+	}
+}
+
+void keeper_ask(struct keeper *k)
+{
+	if (k->stage == KEEPER_DEAD && k->asked && k->console) {
+		console_drop(k->console);
+	} else if (k->stage == KEEPER_DEAD) {
+		output_limit(k);
+	}
+	k->asked = true;
 }
 
 static int output_start(struct keeper *k, int master_fd)
@@ -279,6 +304,9 @@ static void pidfd_on_ready(struct loop *loop, struct loop_source *src, uint32_t 
 		logpump_child_ended(k->pump);
 	} else if (had_output) {
 		console_child_ended(k->console);
+		if (k->asked || k->stopping || k->killed) {
+			output_limit(k);
+		}
 	} else {
 		k->output_done = true;
 	}

@@ -21,6 +21,8 @@
 
 #define MAIN_TAG      1U
 #define STOP_GRACE_MS 10000
+/* For what is in a pipe or terminal when the sandbox was ended. */
+#define OUTPUT_GRACE_MS 1000
 
 enum keeper_stage {
 	KEEPER_NEW,
@@ -58,6 +60,7 @@ struct keeper {
 	int status_signal;
 	int64_t grace_end_ms;
 	bool stopping;
+	bool asked;         /* a signal that asks this process to end came */
 	bool killed;        /* PID 1 was killed by us */
 	bool paused;        /* by a command */
 	bool output_done;   /* everything was delivered */
@@ -75,6 +78,9 @@ int keeper_kill(struct keeper *k, uint32_t tag, int signo) NONNULL(1);
 /* End the sandbox: signo to the main process, and after grace_ms the end of PID 1. What is frozen
  * ends at once. Called again, it can only come sooner. */
 void keeper_stop(struct keeper *k, int signo, int64_t grace_ms, const char *reason) NONNULL(1, 4);
+/* This process is asked to end: it waits no longer for a reader that has stalled than
+ * OUTPUT_GRACE_MS after its sandbox; asked again meanwhile, it goes at once. */
+void keeper_ask(struct keeper *k) NONNULL(1);
 /* Go on in another state and say so on disk. 0, or -1 with the old state in place. */
 int keeper_go(struct keeper *k, enum sandbox_state_code to, struct error *e) MUST_CHECK
 		NONNULL(1, 3);

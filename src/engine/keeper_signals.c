@@ -31,6 +31,12 @@ struct signal_rule {
 	void (*run)(struct keeper *k, int signo);
 };
 
+/* Signals that ask a process to end. */
+static bool is_ending(int signo)
+{
+	return signo == SIGHUP || signo == SIGINT || signo == SIGQUIT || signo == SIGTERM;
+}
+
 static void signal_forward(struct keeper *k, int signo)
 {
 	(void)keeper_kill(k, MAIN_TAG, signo);
@@ -128,6 +134,9 @@ static void signals_on_ready(struct loop *loop, struct loop_source *src, uint32_
 	(void)loop;
 	(void)events;
 	if (fd_read(k->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		if (is_ending((int)si.ssi_signo)) {
+			keeper_ask(k);
+		}
 		signal_run(k, (int)si.ssi_signo);
 	}
 }

@@ -203,6 +203,14 @@ void console_child_ended(struct console *c)
 	flow_on_end(c);
 }
 
+void console_drop(struct console *c)
+{
+	for (size_t i = 0; i < CONSOLE_STREAM_COUNT; i++) {
+		flow_stop(&c->flows[i]);
+	}
+	flow_on_end(c);
+}
+
 int console_check(const struct console *c, struct error *e)
 {
 	for (size_t i = 0; i < CONSOLE_STREAM_COUNT; i++) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
+#include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/keeper.h>
 #include <osbx/mem.h>
@@ -492,6 +494,36 @@ START_TEST(lost_output_is_an_error)
 }
 END_TEST
 
+/* More than the caller's pipe takes, then an end by signal. */
+static void run_stalled(struct fake *x)
+{
+	static const char bytes[60000];
+	uint32_t tag = 0;
+
+	fake_take_start(x);
+	fake_started(x, -1);
+	(void)!write(x->start.fds[2], bytes, sizeof(bytes));
+	fake_exited(x, 128 + fake_signal(x, &tag));
+}
+
+START_TEST(a_signal_ends_it_though_the_reader_has_stalled)
+{
+	AUTO(fixture) struct fixture f = { .fake_sock = -1 };
+	struct error e = ERROR_INIT;
+	int status = -1;
+
+	fixture_init(&f);
+	ck_assert_int_ge(fcntl(f.opts.out_fd, F_SETPIPE_SZ, 4096), 0);
+	int64_t began_ms = clock_boot_ms();
+
+	ck_assert_int_eq(keep_with(&f, run_stalled, SIGTERM, &status, &e), 0);
+	ck_assert_int_eq(status, 128 + SIGTERM);
+	/* What was promised: a moment of grace, and no more. */
+	ck_assert_int_ge(clock_boot_ms() - began_ms, 900);
+	ck_assert_int_lt(clock_boot_ms() - began_ms, 10000);
+}
+END_TEST
+
 START_TEST(gives_the_signals_back)
 {
 	AUTO(fixture) struct fixture f = { .fake_sock = -1 };
@@ -531,6 +563,7 @@ int main(void)
 	tcase_add_test(tc, a_stop_stops_all);
 	tcase_add_test(tc, reads_a_terminal_to_its_end);
 	tcase_add_test(tc, lost_output_is_an_error);
+	tcase_add_test(tc, a_signal_ends_it_though_the_reader_has_stalled);
 	tcase_add_test(tc, gives_the_signals_back);
 	suite_add_tcase(s, tc);
 	return unit_run(s);

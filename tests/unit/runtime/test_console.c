@@ -249,6 +249,26 @@ START_TEST(an_end_waits_for_a_slow_reader)
 }
 END_TEST
 
+START_TEST(what_nobody_reads_can_be_given_up)
+{
+	AUTO(fixture) struct fixture f = { .loop = NULL };
+	struct error e = ERROR_INIT;
+	autofree char *bytes = mem_array(60000, 1);
+	int mine[3];
+
+	fixture_init(&f);
+	ck_assert_int_ge(fcntl(f.opts.out_fd, F_SETPIPE_SZ, 4096), 0);
+	console_make(&f);
+	child_take(&f, mine);
+	ck_assert_int_eq(write(mine[1], bytes, 60000), 60000);
+	console_child_ended(f.console);
+	ck_assert(!f.done);
+	console_drop(f.console);
+	ck_assert(f.done);
+	ck_assert_int_eq(console_check(f.console, &e), 0);
+}
+END_TEST
+
 START_TEST(names_the_stream_that_failed)
 {
 	AUTO(fixture) struct fixture f = { .loop = NULL };
@@ -418,6 +438,7 @@ int main(void)
 	tcase_add_test(tc, descriptors_do_not_leak);
 	tcase_add_test(tc, an_end_does_not_wait_for_others);
 	tcase_add_test(tc, an_end_waits_for_a_slow_reader);
+	tcase_add_test(tc, what_nobody_reads_can_be_given_up);
 	tcase_add_test(tc, names_the_stream_that_failed);
 	tcase_add_test(tc, joins_two_terminals);
 	tcase_add_test(tc, leaves_and_enters_raw_mode);
