@@ -24,6 +24,7 @@ enum mount_kind {
 	MOUNT_FS,   /* new instance of a file system: proc, sysfs, tmpfs, devpts, mqueue, cgroup2 */
 	MOUNT_TREE, /* a tree of the spec, or a path beneath it */
 	MOUNT_FILE, /* a small file kept on the staging tmpfs */
+	MOUNT_DIR,  /* an empty directory, if nothing is there */
 	MOUNT_DEVICE,   /* a device node of the host, checked by its number */
 	MOUNT_HOST_SYS, /* the host's /sys, recursive, read-only (network host) */
 	MOUNT_SYMLINK,  /* /dev/fd → /proc/self/fd … */

@@ -48,6 +48,7 @@ enum spec_mount_kind {
 	SPEC_MOUNT_BIND,  /* a tree */
 	SPEC_MOUNT_TMPFS, /* new tmpfs of size bytes (0: kernel's default), mode */
 	SPEC_MOUNT_FILE,  /* a small file with these bytes (resolv.conf, hosts, hostname) */
+	SPEC_MOUNT_DIR,   /* no mount: a directory that is made if nothing is there */
 	SPEC_MOUNT_KIND_COUNT,
 };
 

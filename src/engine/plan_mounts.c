@@ -56,6 +56,14 @@ static void add_files(const struct plan_input *in, struct spec *spec)
 	add_file(spec, "/etc/resolv.conf", mem_strdup(in->resolv_conf ? in->resolv_conf : ""));
 }
 
+/* The images' directories for data: most are in their layers, others are left to the engine. */
+static void add_image_volumes(const struct image *img, struct spec *spec)
+{
+	strv_for_each(&img->config.volumes, i) {
+		(void)!spec_add_mount(spec, SPEC_MOUNT_DIR, img->config.volumes.v[i]);
+	}
+}
+
 /* What programs expect to be able to write, also where the root is read-only; as podman does. */
 static const struct {
 	const char *dst;
@@ -97,6 +105,7 @@ int plan_spec(const struct plan_input *in, struct spec *out_spec, struct error *
 		return error_set(e, ERRC_INVALID, "%s: the image has no layers", in->req->image);
 	}
 	add_files(in, &spec);
+	add_image_volumes(in->img, &spec);
 	if (in->req->read_only) {
 		add_read_only_tmpfs(&spec);
 	}

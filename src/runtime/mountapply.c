@@ -188,6 +188,21 @@ static int op_file(struct apply *a, const struct mount_op *op, struct error *e)
 	return bind(a, op, fd, e);
 }
 
+/* Where something else is, or a volume begins on the way, the image is taken as it is. */
+static int op_dir(struct apply *a, const struct mount_op *op, struct error *e)
+{
+	autoclose int fd = -1;
+
+	if (mountdst_open(&a->dst, op->dst, true, &fd, e) == 0) {
+		return 0;
+	}
+	if (e->code != ERRC_INVALID && e->code != ERRC_DENIED) {
+		return -1;
+	}
+	error_clear(e);
+	return 0;
+}
+
 static int op_device(struct apply *a, const struct mount_op *op, struct error *e)
 {
 	autoclose int fd = device_open(op->source, op->device[0], op->device[1]);
@@ -326,6 +341,7 @@ static int (*const op_apply[])(struct apply *a, const struct mount_op *op, struc
 	[MOUNT_FS] = op_fs,
 	[MOUNT_TREE] = op_tree,
 	[MOUNT_FILE] = op_file,
+	[MOUNT_DIR] = op_dir,
 	[MOUNT_DEVICE] = op_device,
 	[MOUNT_HOST_SYS] = op_host_sys,
 	[MOUNT_SYMLINK] = op_symlink,

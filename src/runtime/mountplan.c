@@ -22,6 +22,7 @@ static const char *const kind_names[] = {
 	[MOUNT_FS] = "fs",
 	[MOUNT_TREE] = "tree",
 	[MOUNT_FILE] = "file",
+	[MOUNT_DIR] = "dir",
 	[MOUNT_DEVICE] = "device",
 	[MOUNT_HOST_SYS] = "host-sys",
 	[MOUNT_SYMLINK] = "symlink",
@@ -246,6 +247,8 @@ static struct mount_op op_from_mount(
 			.source = m->content ? m->content : "",
 			.attrs = attrs | MOUNT_ATTR_NOEXEC,
 			.mode = m->mode };
+	case SPEC_MOUNT_DIR:
+		return (struct mount_op){ .kind = MOUNT_DIR, .dst = m->dst };
 	case SPEC_MOUNT_KIND_COUNT:
 		break;
 	}
@@ -265,6 +268,9 @@ static int add_mounts(const struct spec *spec, struct mountplan *p, struct error
 			return error_set(e, ERRC_INVALID, "mount point %s is not absolute", m->dst);
 		}
 		if (is_reserved(&builtin, dst)) {
+			if (m->kind == SPEC_MOUNT_DIR) {
+				continue; /* something is there */
+			}
 			return error_set(e, ERRC_INVALID, "mount point %s is taken by osbx itself",
 					m->dst);
 		}
@@ -334,6 +340,7 @@ static int dump_source(const struct mount_op *op, struct buf *out)
 				op->device[1]);
 	case MOUNT_SYMLINK:
 		return buf_appendf(out, " -> %s", op->source);
+	case MOUNT_DIR:
 	case MOUNT_HOST_SYS:
 	case MOUNT_MASK:
 	case MOUNT_READONLY:

@@ -202,6 +202,29 @@ START_TEST(binds_volumes_by_descriptor)
 }
 END_TEST
 
+/* What the image declares is made, but not in a volume, and not in place of one. */
+START_TEST(makes_the_directories_of_the_image)
+{
+	AUTO(fixture) struct fixture f = { .volume_fds = { 0 } };
+	struct error e = ERROR_INIT;
+
+	fixture_init(&f);
+	ck_assert_int_eq(strv_add(&f.img.config.volumes, "/data"), 0);
+	ck_assert_int_eq(strv_add(&f.img.config.volumes, "/memory/data"), 0);
+	ck_assert_int_eq(strv_add(&f.img.config.volumes, "/srv"), 0);
+	ck_assert_int_eq(strv_add(&f.img.config.volumes, "/srv/data"), 0);
+	ck_assert_int_eq(request_add_volume(&f.req, "/s:/srv", &e), 0);
+	ck_assert_int_eq(request_add_tmpfs(&f.req, "/memory", &e), 0);
+	plan(&f);
+	ck_assert_str_eq(order(&f), "/data /srv /memory /etc/hostname /etc/hosts /etc/resolv.conf "
+				    "/memory/data ");
+	ck_assert_int_eq(find(&f, "/data")->kind, SPEC_MOUNT_DIR);
+	ck_assert_int_eq(find(&f, "/srv")->kind, SPEC_MOUNT_BIND);
+	ck_assert_int_eq(find(&f, "/memory/data")->kind, SPEC_MOUNT_DIR);
+	strv_done(&f.img.config.volumes);
+}
+END_TEST
+
 START_TEST(mounts_what_is_above_first)
 {
 	AUTO(fixture) struct fixture f = { .volume_fds = { 0 } };
@@ -300,6 +323,7 @@ int main(void)
 	tcase_add_test(tc, writes_the_names);
 	tcase_add_test(tc, takes_the_hosts_names_with_its_network);
 	tcase_add_test(tc, binds_volumes_by_descriptor);
+	tcase_add_test(tc, makes_the_directories_of_the_image);
 	tcase_add_test(tc, mounts_what_is_above_first);
 	tcase_add_test(tc, a_wanted_file_replaces_our_own);
 	tcase_add_test(tc, nothing_of_ours_goes_into_a_volume);

@@ -48,7 +48,7 @@ static void image_make(void)
 		"root/proc/acpi", "root/proc/sys", "root/sys", "root/sys/fs", "root/sys/fs/cgroup",
 		"root/sys/firmware", "root/etc" };
 	static const char *const files[] = { "tree/file", "root/proc/kcore",
-		"root/proc/sysrq-trigger", "root/etc/hosts" };
+		"root/proc/sysrq-trigger", "root/etc/hosts", "root/etc/there" };
 	char name[32];
 
 	snprintf(name, sizeof(name), "round%zu", round_n++);
@@ -98,6 +98,8 @@ static void spec_make(struct spec *s)
 	m = spec_add_mount(s, SPEC_MOUNT_TMPFS, "/tmp");
 	m->mode = 01777;
 	m->size = 4096;
+	(void)!spec_add_mount(s, SPEC_MOUNT_DIR, "/new/data");
+	(void)!spec_add_mount(s, SPEC_MOUNT_DIR, "/etc/there");
 }
 
 static int apply(const struct spec *s, struct error *e)
@@ -217,6 +219,10 @@ START_TEST(makes_what_is_not_mounted)
 	ck_assert_str_eq(text, "pts/ptmx");
 	ck_assert_int_eq(fstatat(root_fd, "new/volume", &st, 0), 0);
 	ck_assert(S_ISDIR(st.st_mode));
+	ck_assert_int_eq(fstatat(root_fd, "new/data", &st, 0), 0);
+	ck_assert(S_ISDIR(st.st_mode));
+	ck_assert_int_eq(fstatat(root_fd, "etc/there", &st, 0), 0);
+	ck_assert(S_ISREG(st.st_mode));
 	ck_assert_int_eq(fstatat(root_fd, "etc/file", &st, 0), 0);
 	ck_assert(S_ISREG(st.st_mode));
 	int fd = openat(staging_fd, "file0", O_RDONLY | O_CLOEXEC);

@@ -108,6 +108,8 @@ static void change_mounts(struct spec *s)
 	m->exec_ok = true;
 	m = spec_add_mount(s, SPEC_MOUNT_TMPFS, "/dev/shm");
 	m->mode = 01777;
+	(void)!spec_add_mount(s, SPEC_MOUNT_DIR, "/var/lib/data");
+	(void)!spec_add_mount(s, SPEC_MOUNT_DIR, "/proc/data");
 }
 
 static const struct {
