@@ -96,7 +96,7 @@ like "$out" "hint: chmod go-w $tmp/open" 'directory that others may write to: re
 run env OSBX_ROOT=relative "$OSBX" doctor -q
 is "$status" 1 'relative OSBX_ROOT: exit 1'
 like "$out" '^FAIL  directories: OSBX_ROOT=relative: not an absolute path' 'relative OSBX_ROOT'
-run env -u OSBX_ROOT -u HOME -u XDG_DATA_HOME HOME=/nowhere/at/all "$OSBX" doctor --json
+run env -u OSBX_ROOT -u HOME -u XDG_DATA_HOME HOME=/proc/none/at/all "$OSBX" doctor --json
 like "$out" '"steps":\[' 'without a home there is a report, too'
 
 if [ "$OSBX_TEST_MODE" != root ]; then
