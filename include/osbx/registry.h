@@ -110,7 +110,7 @@ AUTO_DEFINE(pull_result, struct pull_result, pull_result_done);
 int image_pull(struct store *st, const struct ref *ref, const struct pull_opts *opts,
 		struct pull_result *out_result, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
 /* Did image_open fail only because the store lacks what a registry may have? */
-bool image_may_be_pulled(const struct error *why) NONNULL(1);
+bool image_may_be_pulled(const struct error *why) NONNULL(1) MUST_CHECK;
 /* Check credentials against the registry (GET /v2/ with its challenge). */
 int registry_login(const char *domain, const struct credential *c, const struct pull_opts *opts,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
