@@ -3,6 +3,7 @@
 #ifndef OSBX_RUNTIME_LAUNCH_INTERNAL_H
 #define OSBX_RUNTIME_LAUNCH_INTERNAL_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <osbx/compiler.h>
@@ -13,6 +14,10 @@
  * out_fds (spec.trees_n descriptors; -1 from the first failure on). Owned by the caller. */
 int launch_trees_open(const struct spec *spec, int userns_fd, int *out_fds,
 		struct error *e) MUST_CHECK NONNULL(1, 4);
+/* Which mount below a tree cannot be id-mapped by this user namespace, and of which type of file
+ * system it is? Both owned by the caller. False: none was found. */
+bool launch_refused_mount(const struct spec_tree *t, int userns_fd, char **out_point,
+		char **out_type) NONNULL(1, 3, 4);
 /* How a volume that belongs to uid and gid is mapped: "inside" is what is on disk, "outside" is
  * how it is seen outside the sandbox. The owner becomes root of the sandbox; its other ids stay
  * what they are; all ids of the host beside the owner have no place in it. */

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <osbx/fd.h>
+#include <osbx/mem.h>
 #include <osbx/sys.h>
 
 #include "launch_internal.h"
@@ -102,8 +103,18 @@ static int tree_clone(const struct spec_tree *t, struct error *e)
 	return fd < 0 ? error_sys(e, -fd, "clone the tree %s", t->path) : fd;
 }
 
-static int map_fail(const struct spec_tree *t, int errnum, struct error *e)
+static int map_fail(const struct spec_tree *t, int userns_fd, int errnum, struct error *e)
 {
+	autofree char *point = NULL;
+	autofree char *type = NULL;
+
+	if (t->recursive && launch_refused_mount(t, userns_fd, &point, &type)) {
+		(void)error_sys(e, errnum,
+				"%s cannot be shown in the sandbox: %s (%s) below it "
+				"cannot be id-mapped",
+				t->path, point, type);
+		return error_hint(e, "name the parts that you need as volumes of their own");
+	}
 	(void)error_sys(e, errnum, "%s%s cannot be id-mapped", t->path,
 			t->recursive ? " or a file system mounted below it" : "");
 	return error_hint(e, "id-mapped mounts need Linux 5.12 or later and a file system that "
@@ -126,7 +137,7 @@ static int tree_map(const struct spec_tree *t, int tree_fd, int userns_fd, struc
 			return 0;
 		}
 		if (!t->ids_optional) {
-			return map_fail(t, -r, e);
+			return map_fail(t, userns_fd, -r, e);
 		}
 		attr = (struct mount_attr){ .propagation = MS_PRIVATE };
 	}

@@ -49,6 +49,35 @@ START_TEST(volume_of_everything)
 }
 END_TEST
 
+/* In a mount namespace of its own, whatever the machine has mounted. */
+START_TEST(refusal_names_the_mount)
+{
+	struct world w;
+	struct error e = ERROR_INIT;
+
+	world_make(&w, AS_MAPPED);
+	if (w.spec.map.mode != IDMAP_MAPPED) {
+		return;
+	}
+	ck_assert_int_eq(sys_unshare(CLONE_NEWNS), 0);
+	ck_assert_int_eq(sys_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	make_dir("vol", 0);
+	make_dir("vol/sub", 0);
+	autofree char *good = below("vol/sub");
+	autofree char *bad = below("vol/sub/a b");
+
+	ck_assert_int_eq(sys_mount("good", good, "tmpfs", 0, NULL), 0);
+	ck_assert_int_eq(mkdir(bad, 0755), 0);
+	ck_assert_int_eq(sys_mount("bad", bad, "proc", 0, NULL), 0);
+	(void)add_bind(&w.spec, "vol", "/p");
+	world_fails(&w, &e);
+	ck_assert_msg(strstr(e.text, "/vol/sub/a b (proc) below it cannot be id-mapped") != NULL,
+			"%s", e.text);
+	ck_assert_int_ne(e.hint[0], '\0');
+	world_end(&w);
+}
+END_TEST
+
 START_TEST(refusal_names_the_volume)
 {
 	struct world w;
@@ -396,6 +425,7 @@ int main(void)
 	unit_with_dir(tc);
 	tcase_add_loop_test(tc, volumes, 0, n);
 	tcase_add_loop_test(tc, volume_of_everything, 0, n);
+	tcase_add_test(tc, refusal_names_the_mount);
 	tcase_add_test(tc, refusal_names_the_volume);
 	tcase_add_loop_test(tc, volume_in_a_volume_keeps_its_place, 0, 2 * n);
 	tcase_add_loop_test(tc, mount_point_in_a_volume_is_not_made, 0, n);
