@@ -80,6 +80,17 @@ is "$(cat "$tmp/work/config/file")" locked "whatever the order of the options"
 osbx run -v "$tmp/work:/work" -v "$tmp/work:/again:ro" "$image" sh -c 'echo changed >/work/config/file; cat /again/config/file'
 is "$out" changed "a second, writable way to the same files is one"
 
+osbx run -v "$tmp/work:/work" -v "$tmp/work/config:/work/one/two/config:ro" "$image" true
+is "$status/$(ls "$tmp/work" | xargs)" "125/config new" "a mount point that is missing two levels deep is not made"
+mkdir -p "$tmp/deep/one/two/locked"
+echo locked >"$tmp/deep/one/two/locked/file"
+open_to_all "$tmp/deep"
+osbx run -v "$tmp/deep:/deep" -v "$tmp/deep/one/two/locked:/deep/one/two/locked:ro" "$image" sh -c '
+	mv /deep/one /deep/x; mv /deep/one/two /deep/one/x; rmdir /deep/one/two/locked
+	mkdir -p /deep/one/two/locked && echo forged >/deep/one/two/locked/file; echo new >/deep/one/two/new; rm /deep/one/two/new'
+is "$(cat "$tmp/deep/one/two/locked/file"; find "$tmp/deep" | sed "s|$tmp/deep||" | sort | xargs)" "locked
+/one /one/two /one/two/locked /one/two/locked/file" "no directory above it can be renamed either"
+
 # Nothing is made on the source side
 osbx run -v "$src:/data" -v "$tmp/ro:/data/missing" "$image" true
 like "$status $err" '^125 .*missing' "a mount point that a volume lacks is an error"
@@ -87,6 +98,13 @@ is "$(ls "$src" | tr '\n' ' ')" "dir file new sub " "and is not made"
 osbx run -v "$src:/data" --tmpfs /data/sub "$image" ls /data/sub
 is "$status/$out" "0/" "a tmpfs on a directory of a volume"
 is "$(ls "$src/sub")" deep "which is as it was"
+osbx run -v "$src:/data" -w /data/made/here "$image" true
+like "$status $err" '^125 .*"/data/made/here" is missing in what is mounted above it' "a working directory that a volume lacks is an error"
+is "$(ls "$src" | tr '\n' ' ')" "dir file new sub " "and is not made"
+osbx run --tmpfs /data -w /data/made/here "$image" pwd
+is "$out" /data/made/here "in a tmpfs it is made"
+osbx run --read-only -w /tmp/made "$image" pwd
+is "$out" /tmp/made "also in that of a read-only root"
 osbx run -v "$tmp/nosuch:/data" "$image" true
 like "$status $err" '^125 .*nosuch' "a missing source"
 is "$(ls "$tmp/nosuch" 2>/dev/null)" "" "is not made either"
@@ -100,7 +118,38 @@ ln -s "$tmp/outside" "$tmp/rootfs/escape"
 osbx run -v "$src:/escape/x" "dir:$tmp/rootfs" true
 is "$(ls -d "$tmp/outside" 2>/dev/null)" "" "a link in the image does not lead out"
 
+# What an image declares as VOLUME and does not have
+cp -r "${OSBX_TEST_DATA:?}/busybox" "$tmp/declares"
+python3 - "$tmp/declares" <<'EOF'
+import hashlib, json, os, sys
+os.chdir(sys.argv[1])
+def read(d):
+    return json.load(open('blobs/sha256/' + d['digest'][7:]))
+def write(d, value):
+    data = json.dumps(value).encode()
+    d.update(digest='sha256:' + hashlib.sha256(data).hexdigest(), size=len(data))
+    open('blobs/sha256/' + d['digest'][7:], 'wb').write(data)
+index = json.load(open('index.json'))
+manifest = read(index['manifests'][0])
+config = read(manifest['config'])
+config['config']['Volumes'] = {p: {} for p in ('/srv/data', '/etc', '/bin/sh', '/proc/x', '/')}
+config['config']['WorkingDir'] = '/srv/data/work'
+write(manifest['config'], config)
+write(index['manifests'][0], manifest)
+json.dump(index, open('index.json', 'w'))
+EOF
+osbx run "oci:$tmp/declares:1" sh -c 'pwd; stat -c "%u:%g %a" /srv /srv/data; ls /srv/data'
+is "$(echo $out)" "/srv/data/work 0:0 755 0:0 755 work" "is made, root's and 755"
+osbx run -v "$src:/srv" -w / "oci:$tmp/declares:1" ls /srv
+is "$(echo $out)/$(ls "$src" | xargs)" "dir file new sub/dir file new sub" "not in a volume"
+
 # What cannot be a volume
+if [ "$OSBX_TEST_MODE" = root ] && unshare -m true 2>/dev/null; then
+	mkdir -p "$tmp/odd/in/proc"
+	run unshare -m sh -c "mount -t proc proc '$tmp/odd/in/proc' && exec '$OSBX' run -v '$tmp/odd:/data:ro' '$image' true"
+	like "$status $err" "^125 osbx: .*$tmp/odd.*$tmp/odd/in/proc \\(proc\\) below it cannot be id-mapped" "root: what cannot be id-mapped is named"
+	like "$err" '^hint: .*parts' "with a remedy"
+fi
 mkfifo "$tmp/fifo"
 osbx run -v "$tmp/fifo:/data" "$image" true
 like "$status $err" '^125 .*named pipe' "a pipe"
