@@ -35,7 +35,7 @@ blocked() {
 osbx doctor
 is "$status" 0 'a sandbox starts: exit 0'
 is "$err" '' 'nothing on standard error'
-for step in directories volumes store image sources record plan launch run; do
+for step in directories filter volumes store image sources name plan launch run; do
 	like "$out" "^ok +$step: [0-9.]+ ms$" "step $step is named"
 done
 for part in kernel 'user namespaces' AppArmor seccomp /proc ids store 'runtime directory' overlay 'id-mapped mounts' cgroup session libraries clock; do
@@ -77,7 +77,7 @@ like "$err" 'user.max_user_namespaces is 0' 'user namespaces off: run says the c
 like "$err" '^hint: .*sysctl -w user.max_user_namespaces=15000' 'user namespaces off: run says the remedy'
 run "$inner" single sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"' sh "$OSBX" doctor -q
 blocked 'no network namespaces' 'user.max_net_namespaces is 0' 'sysctl -w user.max_net_namespaces=15000'
-like "$out" '^FAIL  launch: create the namespaces of a sandbox: No space left on device$' 'no network namespaces: the step is named'
+like "$out" '^FAIL  launch: network namespace: make a new one: No space left on device$' 'no network namespaces: the step is named'
 run "$inner" single sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"' sh "$OSBX" doctor --json
 is "$(printf '%s' "$out" | python3 -c 'import json, sys
 r = json.load(sys.stdin)
