@@ -8,6 +8,7 @@
 #ifndef OSBX_KEEPER_H
 #define OSBX_KEEPER_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include <osbx/cgroup.h>
@@ -44,9 +45,12 @@ struct keeper_opts {
 	void *ctx;
 };
 
-/* Take over the signals of this process (all that can be caught but TTIN, TTOU, faults, and those
- * that the caller ignores) and make pipes and loop, before the sandbox is launched. NULL on
- * failure. */
+/* Block what a keeper will take (all that can be caught but TTIN, TTOU, faults, and those that the
+ * caller ignores), before there is anything that an end of this process would leave behind. The
+ * caller restores *out_before after keeper_free: without a keeper, what came then has its effect. 0
+ * or -errno. */
+int keeper_hold_signals(sigset_t *out_before) MUST_CHECK NONNULL(1);
+/* Take those signals and make pipes and loop, before the sandbox is launched. NULL on failure. */
 struct keeper *keeper_new(const struct keeper_opts *opts, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Restore terminal and signal mask, free. Signals that arrived since are forgotten. */
 void keeper_free(struct keeper *k);

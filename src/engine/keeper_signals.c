@@ -54,6 +54,16 @@ static void signal_stop(struct keeper *k, int signo)
 	keeper_stop(k, k->opts.stop_signal, STOP_GRACE_MS, STATE_REASON_STOPPED);
 }
 
+/* The caller's terminal is gone, and so is the inner one: shells that wait for a person ignore the
+ * stop signal, but not this. */
+static void signal_hangup(struct keeper *k, int signo)
+{
+	if (k->opts.tty && !k->paused) {
+		(void)keeper_kill(k, MAIN_TAG, signo);
+	}
+	signal_stop(k, signo);
+}
+
 static void signal_resize(struct keeper *k, int signo)
 {
 	(void)signo;
@@ -94,7 +104,7 @@ static void signal_suspend(struct keeper *k, int signo)
 static const struct signal_rule foreground_rules[] = {
 	{ SIGCHLD, signal_ignore },
 	{ SIGCONT, signal_continue },
-	{ SIGHUP, signal_stop },
+	{ SIGHUP, signal_hangup },
 	{ SIGPIPE, signal_ignore },
 	{ SIGTSTP, signal_suspend },
 	{ SIGURG, signal_ignore },
@@ -141,21 +151,35 @@ static void signals_on_ready(struct loop *loop, struct loop_source *src, uint32_
 	}
 }
 
-int keeper_signals_start(struct keeper *k)
+static void signals_set(sigset_t *out_set)
 {
 	struct sigaction sa;
-	sigset_t set;
 
-	(void)sigfillset(&set);
+	(void)sigfillset(out_set);
 	for (size_t i = 0; i < ARRAY_SIZE(untaken); i++) {
-		(void)sigdelset(&set, untaken[i]);
+		(void)sigdelset(out_set, untaken[i]);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(ignorable); i++) {
 		/* A blocked signal is kept even where it is ignored. */
 		if (sigaction(ignorable[i], NULL, &sa) == 0 && sa.sa_handler == SIG_IGN) {
-			(void)sigdelset(&set, ignorable[i]);
+			(void)sigdelset(out_set, ignorable[i]);
 		}
 	}
+}
+
+int keeper_hold_signals(sigset_t *out_before)
+{
+	sigset_t set;
+
+	signals_set(&set);
+	return sigprocmask(SIG_BLOCK, &set, out_before) < 0 ? -errno : 0;
+}
+
+int keeper_signals_start(struct keeper *k)
+{
+	sigset_t set;
+
+	signals_set(&set);
 	k->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, &k->mask_before) < 0) {
 		return -errno;

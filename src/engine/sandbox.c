@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -263,6 +264,12 @@ static int launch_before_up(void *ctx, int control_fd, struct error *e)
 
 static int phase_launch(struct sandbox *s, struct error *e)
 {
+	int r = keeper_hold_signals(&s->mask_before);
+
+	if (r < 0) {
+		return error_sys(e, -r, "block signals");
+	}
+	s->holds_signals = true;
 	const struct launch_ops ops = {
 		.on_clone = launch_on_clone,
 		.meanwhile = launch_meanwhile,
@@ -378,6 +385,9 @@ static int sandbox_clean(struct sandbox *s, const struct error *failure, struct 
 	/* Last: until here no signal ends this process half-way. */
 	s->expired = is_expired(s);
 	keeper_free(TAKE_PTR(s->keeper));
+	if (s->holds_signals) {
+		(void)sigprocmask(SIG_SETMASK, &s->mask_before, NULL);
+	}
 	return r;
 }
 

@@ -41,6 +41,8 @@ struct sandbox {
 	struct launch launch;
 	struct keeper *keeper;
 	bool expired;
+	bool holds_signals;
+	sigset_t mask_before; /* while signals are held */
 };
 
 /* Open the sources of all volumes, once: what was checked is what will be mounted. */

@@ -92,6 +92,20 @@ kill "$holder" 2>/dev/null
 wait 2>/dev/null
 "$OSBX" gc -q 2>/dev/null
 
+# A signal ends a run at any moment without anything left, and without anybody who clears up later.
+left=0
+i=0
+while [ "$i" -lt 30 ]; do
+	"$OSBX" run --network none adversary:1 sleep 20 >/dev/null 2>&1 </dev/null &
+	pid=$!
+	sleep "0.0$((i / 10))$((i % 10))"
+	kill -TERM "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	left=$((left + $(find "$OSBX_ROOT/sandboxes" "$OSBX_RUNTIME/sandboxes" -mindepth 1 -maxdepth 1 | wc -l)))
+	i=$((i + 1))
+done
+is "$left" 0 'TERM in the first thirty milliseconds leaves nothing'
+
 # The caller's surroundings.
 for mask in 077 000; do
 	out=$(umask $mask && "$OSBX" run --network none adversary:1 sh -c 'umask; stat -c %a /etc /etc/hosts /dev/shm; touch /x; stat -c %a /x' | xargs)

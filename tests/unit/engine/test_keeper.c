@@ -378,6 +378,31 @@ START_TEST(forwards_signals)
 }
 END_TEST
 
+/* Ends with the numbers of the first two. */
+static void run_two_signals(struct fake *x)
+{
+	uint32_t tag = 0;
+
+	fake_take_start(x);
+	fake_started(x, open("/dev/ptmx", O_RDWR | O_NOCTTY));
+	int first = fake_signal(x, &tag);
+
+	fake_exited(x, first * 10 + fake_signal(x, &tag));
+}
+
+START_TEST(a_terminal_that_hangs_up_does_so_inside)
+{
+	AUTO(fixture) struct fixture f = { .fake_sock = -1 };
+	struct error e = ERROR_INIT;
+	int status = -1;
+
+	fixture_init(&f);
+	f.opts.tty = true;
+	ck_assert_int_eq(keep_with(&f, run_two_signals, SIGHUP, &status, &e), 0);
+	ck_assert_int_eq(status, SIGHUP * 10 + SIGQUIT);
+}
+END_TEST
+
 /* Ends with 0 if no signal came within a while. */
 static void run_quiet(struct fake *x)
 {
@@ -545,6 +570,22 @@ START_TEST(gives_the_signals_back)
 }
 END_TEST
 
+START_TEST(holds_early_signals_for_the_sandbox)
+{
+	AUTO(fixture) struct fixture f = { .fake_sock = -1 };
+	struct error e = ERROR_INIT;
+	sigset_t before;
+	int status = -1;
+
+	fixture_init(&f);
+	ck_assert_int_eq(keeper_hold_signals(&before), 0);
+	ck_assert_int_eq(sigismember(&before, SIGTERM), 0);
+	ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
+	ck_assert_int_eq(keep_with(&f, run_signal, 0, &status, &e), 0);
+	ck_assert_int_eq(status, SIGTERM);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("keeper");
@@ -558,6 +599,7 @@ int main(void)
 	tcase_add_test(tc, a_killed_pid_1_is_an_error);
 	tcase_add_loop_test(tc, refuses_what_is_not_its_turn, 0, 2);
 	tcase_add_loop_test(tc, forwards_signals, 0, ARRAY_SIZE(signal_cases));
+	tcase_add_test(tc, a_terminal_that_hangs_up_does_so_inside);
 	tcase_add_loop_test(tc, keeps_its_own_signals, 0, ARRAY_SIZE(own_signals));
 	tcase_add_loop_test(tc, leaves_ignored_signals_ignored, 0, ARRAY_SIZE(nohup_signals));
 	tcase_add_test(tc, a_stop_stops_all);
@@ -565,6 +607,7 @@ int main(void)
 	tcase_add_test(tc, lost_output_is_an_error);
 	tcase_add_test(tc, a_signal_ends_it_though_the_reader_has_stalled);
 	tcase_add_test(tc, gives_the_signals_back);
+	tcase_add_test(tc, holds_early_signals_for_the_sandbox);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
 }
