@@ -307,6 +307,14 @@ static struct execd_exited exited_from(uint32_t tag, const siginfo_t *si)
 	};
 }
 
+/* Whatever lives in the namespace is our descendant, and an orphan our child. */
+static bool is_alone(void)
+{
+	siginfo_t si = { .si_pid = 0 };
+
+	return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
+}
+
 /* A process that we started has ended. True for the main one. */
 static bool process_end(struct execd *x, struct process *p, const siginfo_t *si, int *out_status)
 {
@@ -316,8 +324,9 @@ static bool process_end(struct execd *x, struct process *p, const siginfo_t *si,
 	bool ends = p->stage == PROCESS_RUNNING && (p->flags & EXECD_START_MAIN);
 
 	if (p->stage == PROCESS_RUNNING) {
-		const struct execd_exited exited = exited_from(p->tag, si);
+		struct execd_exited exited = exited_from(p->tag, si);
 
+		exited.alone = ends && is_alone();
 		answer(x, EXECD_MSG_EXITED, &exited, sizeof(exited), -1);
 		*out_status = ends ? exited.status : *out_status;
 	}

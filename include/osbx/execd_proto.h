@@ -85,6 +85,7 @@ struct execd_exited {
 	uint32_t tag;
 	int32_t status; /* as a shell says it: exit code or 128 + signal */
 	int32_t signal; /* 0: exited by itself */
+	uint32_t alone; /* 1: PID 1 has no other child, so nothing else runs in the sandbox */
 };
 
 /* KILL, STAT and DIALLED. */

@@ -36,6 +36,9 @@ struct keeper_opts {
 	const struct cgroup *cgroup;   /* to freeze, may be without a directory */
 	/* The main process is gone; PID 1 and all others follow. NULL allowed. */
 	void (*on_exited)(void *ctx);
+	/* Then, if it is so before PID 1 is dead: nothing else runs in the sandbox, and all output
+	 * is delivered. NULL allowed. */
+	void (*on_quiet)(void *ctx);
 	/* Its record, which the keeper changes and saves from keeper_start on. NULL: there is none,
 	 * and no control socket (ctl_proto.h) either. */
 	struct sandbox_state *state;

@@ -123,11 +123,20 @@ static void stop_when_done(struct keeper *k)
 	}
 }
 
+/* PID 1 takes a while to die: its namespaces end with it. */
+static void quiet_tell(const struct keeper *k)
+{
+	if (k->stage == KEEPER_EXITED && k->alone && k->output_done && k->opts.on_quiet) {
+		k->opts.on_quiet(k->opts.ctx);
+	}
+}
+
 static void output_on_done(void *ctx)
 {
 	struct keeper *k = ctx;
 
 	k->output_done = true;
+	quiet_tell(k);
 	stop_when_done(k);
 }
 
@@ -211,9 +220,11 @@ static void on_exited(struct keeper *k, const struct packet *p)
 	k->status = exited->status;
 	k->status_signal = exited->signal;
 	k->stage = KEEPER_EXITED;
+	k->alone = exited->alone != 0;
 	if (k->opts.on_exited) {
 		k->opts.on_exited(k->opts.ctx);
 	}
+	quiet_tell(k);
 }
 
 /* Every answer begins with the tag of its process. */

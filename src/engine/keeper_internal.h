@@ -64,6 +64,7 @@ struct keeper {
 	bool killed;        /* PID 1 was killed by us */
 	bool paused;        /* by a command */
 	bool output_done;   /* everything was delivered */
+	bool alone;         /* PID 1, when the main process had ended */
 	const char *reason; /* of the end, STATE_REASON_* */
 	struct error error;
 };

@@ -393,6 +393,12 @@ void record_begin_remove(const struct record *r)
 	(void)unlinkat(r->live_fd, CTL_SOCKET, 0);
 }
 
+void record_clear_trees(const struct record *r)
+{
+	(void)!file_remove_tree_at(r->dir_fd, "upper");
+	(void)!file_remove_tree_at(r->dir_fd, "work");
+}
+
 /* Of the files, everything but what keep says. */
 static int files_reduce(const struct dirs *dirs, const struct record *r, const struct idmap *map,
 		int userns_fd, unsigned int keep)

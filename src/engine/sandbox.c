@@ -190,6 +190,17 @@ static void main_on_exited(void *ctx)
 	}
 }
 
+/* While PID 1 alone is still ending: where directories are freed slowly that takes as long as the
+ * removal. */
+static void main_on_quiet(void *ctx)
+{
+	const struct sandbox *s = ctx;
+
+	if (!s->req->keep) {
+		record_clear_trees(&s->record);
+	}
+}
+
 static int state_run(struct sandbox *s, struct error *e)
 {
 	/* A stop may have come before. */
@@ -232,6 +243,7 @@ static int launch_meanwhile(void *ctx, struct error *e)
 		.map = &s->map,
 		.cgroup = &s->cgroup,
 		.on_exited = main_on_exited,
+		.on_quiet = main_on_quiet,
 		.state = &s->state,
 		.live_fd = s->record.live_fd,
 		.on_started = keeper_on_started,

@@ -193,6 +193,73 @@ START_TEST(gives_status_and_output)
 }
 END_TEST
 
+/* What was said, in its order: e(xited), q(uiet), and the output that was there at the latter. */
+struct said {
+	struct fixture *f;
+	char text[64];
+};
+
+static void said_exited(void *ctx)
+{
+	struct said *s = ctx;
+
+	(void)snprintf(s->text, sizeof(s->text), "e");
+}
+
+static void said_quiet(void *ctx)
+{
+	struct said *s = ctx;
+	const char *out = text_of(s->f->caller_out);
+
+	(void)snprintf(s->text + strlen(s->text), sizeof(s->text) - strlen(s->text), "q(%s)", out);
+}
+
+static void run_alone(struct fake *x)
+{
+	const struct execd_exited s = { .tag = 1, .alone = 1 };
+
+	fake_take_start(x);
+	fake_started(x, -1);
+	(void)!write(x->start.fds[2], "late", 4);
+	fake_send(x, EXECD_MSG_EXITED, &s, sizeof(s), -1);
+	/* The output's end comes behind that message, and death behind both. */
+	(void)usleep(50000);
+	packet_done(&x->start);
+	(void)usleep(50000);
+}
+
+static void run_not_alone(struct fake *x)
+{
+	fake_take_start(x);
+	fake_started(x, -1);
+	packet_done(&x->start);
+	(void)usleep(50000);
+	fake_exited(x, 0);
+}
+
+START_TEST(says_when_nothing_runs_any_more)
+{
+	static const struct {
+		void (*run)(struct fake *x);
+		const char *said;
+	} rows[] = {
+		{ run_alone, "eq(late)" },
+		{ run_not_alone, "e" },
+	};
+	AUTO(fixture) struct fixture f = { .fake_sock = -1 };
+	struct error e = ERROR_INIT;
+	struct said said = { .f = &f };
+	int status = -1;
+
+	fixture_init(&f);
+	f.opts.on_exited = said_exited;
+	f.opts.on_quiet = said_quiet;
+	f.opts.ctx = &said;
+	ck_assert_int_eq(keep_with(&f, rows[_i].run, 0, &status, &e), 0);
+	ck_assert_str_eq(said.text, rows[_i].said);
+}
+END_TEST
+
 static void run_stdin_is_null(struct fake *x)
 {
 	struct stat st;
@@ -592,6 +659,7 @@ int main(void)
 	TCase *tc = tcase_create("all");
 
 	tcase_add_test(tc, gives_status_and_output);
+	tcase_add_loop_test(tc, says_when_nothing_runs_any_more, 0, 2);
 	tcase_add_test(tc, has_no_input_unless_asked);
 	tcase_add_test(tc, forwards_input_and_its_end);
 	tcase_add_test(tc, reports_a_command_that_cannot_start);

@@ -72,6 +72,22 @@ START_TEST(makes_everything_and_removes_it)
 }
 END_TEST
 
+START_TEST(trees_go_ahead)
+{
+	AUTO(record) struct record r = RECORD_INIT;
+	struct error e = ERROR_INIT;
+
+	dirs_make();
+	make(&r, NULL);
+	ck_assert_int_eq(mkdirat(r.dir_fd, "upper/a", 0), 0);
+	record_clear_trees(&r);
+	ck_assert(!exists(r.dir_fd, "upper", "") && !exists(r.dir_fd, "work", ""));
+	ck_assert(record_is_live(&dirs, r.id.text));
+	ck_assert_int_eq(record_remove(&dirs, &r, &single, -1, 0, &e), 0);
+	ck_assert_uint_eq(entries(dirs.root_fd, "sandboxes"), 0);
+}
+END_TEST
+
 START_TEST(is_dead_when_nobody_holds_it)
 {
 	AUTO(record) struct record r = RECORD_INIT;
@@ -245,6 +261,7 @@ int main(void)
 
 	unit_with_dir(tc);
 	tcase_add_test(tc, makes_everything_and_removes_it);
+	tcase_add_test(tc, trees_go_ahead);
 	tcase_add_test(tc, is_dead_when_nobody_holds_it);
 	tcase_add_test(tc, a_live_name_is_taken);
 	tcase_add_test(tc, a_dead_name_is_free);

@@ -41,6 +41,31 @@ START_TEST(exit_status_is_exact)
 }
 END_TEST
 
+/* An orphan counts, a zombie that nobody waited for does not live. */
+START_TEST(knows_whether_it_is_alone)
+{
+	static const struct {
+		const char *script;
+		uint32_t alone;
+	} rows[] = {
+		{ "exit 0", 1 },
+		{ "/bin/true & wait", 1 },
+		{ "(sleep 100 >/dev/null 2>&1 </dev/null &)", 0 },
+		{ "sleep 100 >/dev/null 2>&1 </dev/null & exit 0", 0 },
+	};
+	struct sandbox_run r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		start();
+		RUN_SHELL(&r, rows[i].script);
+		(void)run_start(&s, &r);
+		ck_assert_uint_eq(run_wait(&s, &r).alone, rows[i].alone);
+		free(run_output(&r));
+		(void)sandbox_end(&s);
+	}
+}
+END_TEST
+
 START_TEST(pipes_carry_bytes)
 {
 	struct sandbox_run r;
@@ -235,6 +260,7 @@ int main(void)
 	unit_with_dir(tc);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, exit_status_is_exact);
+	tcase_add_test(tc, knows_whether_it_is_alone);
 	tcase_add_test(tc, pipes_carry_bytes);
 	tcase_add_test(tc, orphans_are_reaped);
 	tcase_add_test(tc, end_of_main_ends_all);
