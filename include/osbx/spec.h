@@ -86,6 +86,7 @@ struct spec {
 	/* upper is thrown away at the end: nothing of it is ever synced to disk (fsync(2) does
 	 * nothing inside). upper and work must be new: overlay refuses to take them twice. */
 	bool is_ephemeral;
+	bool tty;           /* the main process has a terminal, the first one of the sandbox */
 	bool isolation;     /* procfs unmasked, CAP_SYS_ADMIN for PID 1 */
 	uint64_t shm_bytes; /* size of /dev/shm; 0: 64 MiB */
 	int cgroup_fd;      /* own cgroup directory to be born in, or -1 */

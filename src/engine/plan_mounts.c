@@ -97,6 +97,7 @@ int plan_spec(const struct plan_input *in, struct spec *out_spec, struct error *
 	spec.network = in->req->network;
 	spec.map = *in->map;
 	spec.read_only = in->req->read_only;
+	spec.tty = in->req->tty;
 	spec.isolation = in->req->isolation;
 	spec.is_ephemeral = !in->req->keep;
 	spec.shm_bytes = in->req->shm_bytes;

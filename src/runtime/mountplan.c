@@ -142,6 +142,13 @@ static void add_dev(const struct spec *spec, struct mountplan *p)
 							   : "newinstance,ptmxmode=0666,mode=620",
 				    .attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
 				    .flags = MOUNT_STRICT });
+	if (spec->tty) {
+		/* The first terminal of a new devpts: execd's, before anything of the guest runs.
+		 * Elsewhere it is a bind mount, and was one to the wrong place (CVE-2025-52565). */
+		plan_add(p, (struct mount_op){ .kind = MOUNT_SYMLINK,
+					    .dst = "/dev/console",
+					    .source = "pts/0" });
+	}
 	plan_add(p, (struct mount_op){ .kind = MOUNT_FS,
 				    .dst = "/dev/shm",
 				    .source = "tmpfs",

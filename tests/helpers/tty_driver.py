@@ -109,6 +109,8 @@ def interactive():
     seen = t.wait_for(b'done-2\r\n')
     check(seen and b'/dev/pts/' in seen, 'the guest has a terminal of its own', seen)
     check(seen and b'33 99' in seen, 'of the same size', seen)
+    t.type(b'echo by-console-$((40+2)) >/dev/console\n')
+    check(t.wait_for(b'by-console-42\r\n') is not None, '/dev/console is that terminal', t.seen)
     t.resize(44, 120)
     time.sleep(0.2)
     t.type(b'stty size; echo done-$((2+2))\r')

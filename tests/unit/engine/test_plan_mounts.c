@@ -203,6 +203,17 @@ START_TEST(binds_volumes_by_descriptor)
 END_TEST
 
 /* What the image declares is made, but not in a volume, and not in place of one. */
+START_TEST(tells_of_a_terminal)
+{
+	AUTO(fixture) struct fixture f = { .volume_fds = { 0 } };
+
+	fixture_init(&f);
+	f.req.tty = _i == 1;
+	plan(&f);
+	ck_assert_int_eq(f.spec.tty, _i);
+}
+END_TEST
+
 START_TEST(makes_the_directories_of_the_image)
 {
 	AUTO(fixture) struct fixture f = { .volume_fds = { 0 } };
@@ -323,6 +334,7 @@ int main(void)
 	tcase_add_test(tc, writes_the_names);
 	tcase_add_test(tc, takes_the_hosts_names_with_its_network);
 	tcase_add_test(tc, binds_volumes_by_descriptor);
+	tcase_add_loop_test(tc, tells_of_a_terminal, 0, 2);
 	tcase_add_test(tc, makes_the_directories_of_the_image);
 	tcase_add_test(tc, mounts_what_is_above_first);
 	tcase_add_test(tc, a_wanted_file_replaces_our_own);

@@ -73,6 +73,11 @@ static void change_isolation(struct spec *s)
 	s->isolation = true;
 }
 
+static void change_tty(struct spec *s)
+{
+	s->tty = true;
+}
+
 static void change_read_only(struct spec *s)
 {
 	struct spec_mount *m = spec_add_mount(s, SPEC_MOUNT_TMPFS, "/tmp");
@@ -122,6 +127,7 @@ static const struct {
 	{ "cgroup", change_cgroup },
 	{ "cgroup-host-network", change_cgroup_host_network },
 	{ "isolation", change_isolation },
+	{ "tty", change_tty },
 	{ "read-only", change_read_only },
 	{ "mounts", change_mounts },
 };
