@@ -15,7 +15,8 @@
 #define LIMIT_INDEX_DEPTH     4 /* index inside index */
 #define LIMIT_JSON_DEPTH      32
 #define LIMIT_JSON_NODES      200000
-#define LIMIT_ARGS            4096 /* argv or env entries of a workload */
+#define LIMIT_ARGS            131072 /* strings of a list: argv of a workload */
+#define LIMIT_ENV             4096   /* variables of a workload */
 #define LIMIT_ARGS_BYTES      (1U << 20)
 #define LIMIT_PASSWD_BYTES    (1U << 20)
 #define LIMIT_PASSWD_LINE     4096

@@ -39,7 +39,7 @@ char *const *strv_get(const struct strv *sv) NONNULL(1);
 /* Sum of all strings with their NULs. */
 size_t strv_bytes(const struct strv *sv) NONNULL(1);
 /* Environment: set "name=value" given as one string, replacing an entry of that name.
- * 0, -EINVAL (no '=' or an empty name) or -E2BIG. */
+ * 0, -EINVAL (no '=' or an empty name) or -E2BIG above LIMIT_ENV. */
 int strv_env_set(struct strv *env, const char *entry) NONNULL(1, 2) MUST_CHECK;
 /* Environment: value of name, or NULL. Borrowed. */
 const char *strv_env_find(const struct strv *env, const char *name) NONNULL(1, 2);

@@ -163,7 +163,7 @@ static bool process_is_valid(const struct execd_process *p)
 	const char *user = p->user ? p->user : "";
 
 	return p->argv.n > 0 && p->argv.n <= LIMIT_ARGS && p->argv.v[0][0] != '\0' &&
-	       p->env.n <= LIMIT_ARGS && p->groups.n <= LIMIT_GROUPS &&
+	       p->env.n <= LIMIT_ENV && p->groups.n <= LIMIT_GROUPS &&
 	       strv_bytes(&p->argv) <= LIMIT_ARGS_BYTES &&
 	       strv_bytes(&p->env) <= LIMIT_ARGS_BYTES &&
 	       strv_bytes(&p->groups) <= LIMIT_PASSWD_LINE && (!*cwd || *cwd == '/') &&
@@ -275,7 +275,7 @@ static bool process_take(struct span in, struct execd_process *out)
 	out->cwd = string_take(&in, LIMIT_PATH_BYTES);
 	out->user = string_take(&in, LIMIT_PASSWD_LINE);
 	return out->cwd && out->user && strings_take(&in, head.argv_n, LIMIT_ARGS, &out->argv) &&
-	       strings_take(&in, head.env_n, LIMIT_ARGS, &out->env) &&
+	       strings_take(&in, head.env_n, LIMIT_ENV, &out->env) &&
 	       strings_take(&in, head.groups_n, LIMIT_GROUPS, &out->groups) && in.n == 0 &&
 	       process_is_valid(out);
 }

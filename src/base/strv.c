@@ -115,7 +115,7 @@ int strv_env_set(struct strv *env, const char *entry)
 			return 0;
 		}
 	}
-	return strv_add(env, entry);
+	return env->n >= LIMIT_ENV ? -E2BIG : strv_add(env, entry);
 }
 
 const char *strv_env_find(const struct strv *env, const char *name)

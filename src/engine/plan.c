@@ -80,6 +80,10 @@ static int env_build(const struct plan_input *in, struct strv *env)
 	char hostname[LIMIT_NAME_BYTES + 1];
 	int r = 0;
 
+	/* Each is looked for among all others: no work that an image may multiply. */
+	if (in->img->config.env.n > LIMIT_ENV) {
+		return -E2BIG;
+	}
 	strv_for_each(&in->img->config.env, i) {
 		r = strv_env_set(env, in->img->config.env.v[i]);
 		/* What is not NAME=VALUE no program could read either. */
@@ -99,7 +103,7 @@ static int env_build(const struct plan_input *in, struct strv *env)
 	if (r == 0 && in->req->tty && in->img->is_host && in->term && is_plain_term(in->term)) {
 		r = env_default(env, "TERM", in->term);
 	}
-	return r;
+	return r == 0 && env->n > LIMIT_ENV ? -E2BIG : r;
 }
 
 static char *cwd_choose(const struct plan_input *in)
@@ -125,7 +129,8 @@ int plan_process(const struct plan_input *in, struct execd_process *out_process,
 		r = strv_add_all(&p.groups, strv_get(&in->req->groups));
 	}
 	if (r < 0) {
-		return error_set(e, ERRC_LIMIT, "more than %d arguments or variables", LIMIT_ARGS);
+		return error_set(e, ERRC_LIMIT, "more than %d arguments or %d variables",
+				LIMIT_ARGS, LIMIT_ENV);
 	}
 	if (argv_check(in, &p.argv, e) < 0) {
 		return -1;

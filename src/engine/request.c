@@ -180,7 +180,7 @@ int request_add_env(struct sandbox_request *r, const char *text, struct error *e
 		entry = mem_printf("%s=%s", text, value);
 	}
 	if (strv_env_set(&r->env, entry) < 0) {
-		return error_set(e, ERRC_LIMIT, "more than %d environment variables", LIMIT_ARGS);
+		return error_set(e, ERRC_LIMIT, "more than %d environment variables", LIMIT_ENV);
 	}
 	return env_room(r, e);
 }

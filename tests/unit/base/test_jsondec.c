@@ -219,7 +219,7 @@ START_TEST(lists_are_bounded)
 	ck_assert_int_eq(buf_append_str(&b, "]}"), 0);
 	ck_assert_int_eq(decode(b.p, fields, &sv, &e), -1);
 	ck_assert_int_eq(e.code, ERRC_LIMIT);
-	ck_assert_str_eq(e.text, "list: more than 4096 strings");
+	ck_assert_str_eq(e.text, "list: more than 131072 strings");
 }
 END_TEST
 

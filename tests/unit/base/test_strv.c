@@ -60,6 +60,19 @@ START_TEST(is_bounded)
 }
 END_TEST
 
+START_TEST(an_environment_is_bounded)
+{
+	AUTO(strv) struct strv env = STRV_INIT;
+
+	for (int i = 0; i < LIMIT_ENV; i++) {
+		ck_assert_int_eq(strv_addf(&env, "V%d=", i), 0);
+	}
+	ck_assert_int_eq(strv_env_set(&env, "W="), -E2BIG);
+	ck_assert_int_eq(strv_env_set(&env, "V1=new"), 0);
+	ck_assert_uint_eq(env.n, LIMIT_ENV);
+}
+END_TEST
+
 START_TEST(env_replaces_by_name)
 {
 	AUTO(strv) struct strv env = STRV_INIT;
@@ -108,6 +121,7 @@ int main(void)
 	tcase_add_test(tc, empty_is_usable);
 	tcase_add_test(tc, add_keeps_order_and_end);
 	tcase_add_test(tc, is_bounded);
+	tcase_add_test(tc, an_environment_is_bounded);
 	tcase_add_test(tc, env_replaces_by_name);
 	tcase_add_test(tc, env_replaces_by_its_own_entry);
 	tcase_add_test(tc, env_refuses_no_entry);

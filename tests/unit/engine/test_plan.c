@@ -337,6 +337,33 @@ START_TEST(bounds_the_environment)
 }
 END_TEST
 
+START_TEST(bounds_the_variables_but_not_the_arguments_to_their_number)
+{
+	AUTO(fixture) struct fixture f = { .id = { "" } };
+	AUTO(execd_process) struct execd_process p = { .caps = 0 };
+	struct error e = ERROR_INIT;
+
+	fixture_init(&f);
+	for (int i = 0; i < LIMIT_ENV; i++) {
+		ck_assert_int_eq(strv_add(&f.img.config.cmd, "x"), 0);
+		ck_assert_int_eq(strv_add(&f.img.config.cmd, ""), 0);
+		/* One place is for HOSTNAME. */
+		ck_assert(i == 0 || strv_addf(&f.img.config.env, "V%d=", i) == 0);
+	}
+	ck_assert_int_eq(plan_process(&f.in, &p, &e), 0);
+	ck_assert_uint_eq(p.argv.n, 2 * LIMIT_ENV);
+	ck_assert_uint_eq(p.env.n, LIMIT_ENV);
+	execd_process_done(&p);
+	p = (struct execd_process){ .caps = 0 };
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(strv_add(&f.img.config.env, "LAST="), 0);
+		ck_assert_int_eq(plan_process(&f.in, &p, &e), -1);
+		ck_assert_int_eq(e.code, ERRC_LIMIT);
+		error_clear(&e);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("plan");
@@ -353,6 +380,7 @@ int main(void)
 			tc, passes_the_terminal_to_the_hosts_programs, 0, ARRAY_SIZE(term_cases));
 	tcase_add_loop_test(tc, reads_stop_signals, 0, ARRAY_SIZE(signal_cases));
 	tcase_add_test(tc, bounds_the_environment);
+	tcase_add_test(tc, bounds_the_variables_but_not_the_arguments_to_their_number);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
 }
