@@ -15,6 +15,8 @@
 #include <osbx/span.h>
 #include <osbx/str.h>
 
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
 void request_init(struct sandbox_request *r)
 {
 	*r = (struct sandbox_request){
@@ -228,7 +230,14 @@ int request_add_env_file(struct sandbox_request *r, const char *path, struct err
 	if (n < 0) {
 		return error_sys(e, -n, "%s", path);
 	}
-	for (struct span rest = buf_span(&text); span_next(&rest, '\n', &line);) {
+	struct span rest = buf_span(&text);
+
+	/* Editors of Windows write one; it is no part of the first name. */
+	if (rest.n >= strlen(BYTE_ORDER_MARK) &&
+			memcmp(rest.p, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0) {
+		rest = span_from(rest, strlen(BYTE_ORDER_MARK));
+	}
+	while (span_next(&rest, '\n', &line)) {
 		if (env_line(r, line, ++number, path, e) < 0) {
 			return -1;
 		}

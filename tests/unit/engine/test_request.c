@@ -209,6 +209,23 @@ START_TEST(reads_files_of_variables)
 }
 END_TEST
 
+START_TEST(a_byte_order_mark_is_no_part_of_a_name)
+{
+	AUTO(request) struct sandbox_request r = { .caps = 0 };
+	struct error e = ERROR_INIT;
+
+	ck_assert_int_eq(env_file(&r,
+					 "\xef\xbb\xbf"
+					 "A=1\r\n",
+					 8, &e),
+			0);
+	ck_assert_uint_eq(r.env.n, 1);
+	ck_assert_str_eq(r.env.v[0], "A=1");
+	/* Only at the beginning of the file, and only a whole one. */
+	ck_assert_int_eq(env_file(&r, "\xef\xbb", 2, &e), 0);
+}
+END_TEST
+
 START_TEST(names_the_line_of_a_bad_variable)
 {
 	AUTO(request) struct sandbox_request r = { .caps = 0 };
@@ -314,6 +331,7 @@ int main(void)
 	tcase_add_test(tc, reads_variables);
 	tcase_add_test(tc, bounds_the_environment);
 	tcase_add_test(tc, reads_files_of_variables);
+	tcase_add_test(tc, a_byte_order_mark_is_no_part_of_a_name);
 	tcase_add_test(tc, names_the_line_of_a_bad_variable);
 	tcase_add_test(tc, bounds_files_of_variables);
 	tcase_add_test(tc, knows_networks);
