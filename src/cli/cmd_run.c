@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <osbx/doctor.h>
@@ -205,6 +208,29 @@ static int tty_check(const struct run_args *a, struct error *e)
 	return 0;
 }
 
+/* Found out only when the command has run, it would cost the command's status. */
+static int input_check(const struct run_args *a, struct error *e)
+{
+	struct stat st;
+	int flags = fcntl(STDIN_FILENO, F_GETFL);
+
+	if (!a->req.interactive || a->req.detach) {
+		return 0;
+	}
+	if (flags < 0 || fstat(STDIN_FILENO, &st) < 0) {
+		return error_sys(e, errno, "standard input");
+	}
+	if (S_ISDIR(st.st_mode)) {
+		return error_set(e, ERRC_INVALID,
+				"option --interactive: standard input is a directory");
+	}
+	if ((flags & O_ACCMODE) == O_WRONLY || (flags & O_PATH)) {
+		return error_set(e, ERRC_INVALID,
+				"option --interactive: standard input is not open for reading");
+	}
+	return 0;
+}
+
 static int args_to_request(struct run_args *a, char *const *operands, struct error *e)
 {
 	struct sandbox_request *r = &a->req;
@@ -220,7 +246,7 @@ static int args_to_request(struct run_args *a, char *const *operands, struct err
 			request_validate(r, e) < 0) {
 		return -1;
 	}
-	return tty_check(a, e);
+	return input_check(a, e) < 0 ? -1 : tty_check(a, e);
 }
 
 static void bars_end(void *ctx)

@@ -83,6 +83,14 @@ osbx run -i -t "$image" true
 like "$status $err" '^125 .*not a terminal' "-i -t needs one on standard input"
 is "$("$OSBX" run -t "$image" sh -c 'test -t 0 && test -t 1 && echo tty' </dev/null | tr -d '\r')" tty "-t alone does not"
 
+# An input that cannot be read is refused before anything runs.
+"$OSBX" run -i -v "$tmp:/t" "$image" touch /t/ran <"$tmp" >/dev/null 2>"$tmp/err"
+like "$? $(cat "$tmp/err")" '^125 osbx: .*standard input is a directory' "-i with a directory as input"
+"$OSBX" run -i -v "$tmp:/t" "$image" touch /t/ran 0>"$tmp/write-only" >/dev/null 2>"$tmp/err"
+like "$? $(cat "$tmp/err")" '^125 osbx: .*standard input is not open for reading' "-i with an input that is write-only"
+is "$(ls "$tmp/ran" 2>/dev/null)" "" "and nothing ran"
+is "$("$OSBX" run "$image" echo fine <"$tmp")" fine "without -i nobody looks at it"
+
 # Signals go to the command, once
 for pair in HUP:15 INT:2 QUIT:3 TERM:15 USR1:10 USR2:12 ALRM:14; do
 	name=${pair%:*}
