@@ -369,7 +369,7 @@ static int groups_find(const struct passwd_query *q, const struct passwd_files *
 	return additional_add(q, &files->group, u, e);
 }
 
-int passwd_lookup(const struct passwd_query *q, const struct passwd_files *files,
+static int lookup(const struct passwd_query *q, const struct passwd_files *files,
 		struct passwd_user *out_user, struct error *e)
 {
 	struct wish w;
@@ -391,6 +391,22 @@ int passwd_lookup(const struct passwd_query *q, const struct passwd_files *files
 	u.home = entry.home && entry.home[0] == '/' ? TAKE_PTR(entry.home) : mem_strdup("/");
 	*out_user = u;
 	return 0;
+}
+
+int passwd_lookup(const struct passwd_query *q, const struct passwd_files *files,
+		struct passwd_user *out_user, struct error *e)
+{
+	int r = lookup(q, files, out_user, e);
+
+	if (r == 0 || q->user[0] != '\0') {
+		return r;
+	}
+	/* Nobody asked for a user: it is root, who needs no entry. A file that cannot be used is as
+	 * good as none, as where something else than a file is. */
+	const struct passwd_files without = { .group = files->group };
+
+	error_clear(e);
+	return lookup(q, &without, out_user, e);
 }
 
 /* Open and read one file. A missing or odd one is "absent": an image without users may name ids. */

@@ -52,8 +52,9 @@ struct passwd_files {
 
 void passwd_user_done(struct passwd_user *u);
 AUTO_DEFINE(passwd_user, struct passwd_user, passwd_user_done);
-/* The decision alone, from bytes in memory. ERRC_INVALID (bad text, unknown name, an id that does
- * not exist here), ERRC_LIMIT, or the error of a file that is needed. */
+/* The decision alone, from bytes in memory. Without a user ("") files that cannot be used count as
+ * absent, but for the names of additional groups. ERRC_INVALID (bad text, unknown name, an id that
+ * does not exist here), ERRC_LIMIT, or the error of a file that is needed. */
 int passwd_lookup(const struct passwd_query *q, const struct passwd_files *files,
 		struct passwd_user *out_user, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 /* The same with etc/passwd and etc/group beneath root_fd. */

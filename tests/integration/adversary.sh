@@ -140,6 +140,14 @@ for user in 4294967295 -1 0x0 '1 ' ' 1' +1 1e3 '' : 1: :1 1:2:3 9999999999999999
 	one_line "user '$user' in one line"
 done
 
+cp -r "${OSBX_TEST_DATA:?}/rootfs" "$tmp/users"
+truncate -s 2M "$tmp/users/etc/passwd"
+in_image "dir:$tmp/users" sh -c 'id -u; echo $HOME'
+is "$(echo $out)" '0 /' 'a list of users that is too large is as good as none'
+in_image -u app "dir:$tmp/users" true
+is "$status" 125 'unless a user is looked for in it'
+one_line 'which is said in one line'
+
 # Everything at once.
 for i in 1 2 3 4 5 6 7 8 9 10; do
 	(

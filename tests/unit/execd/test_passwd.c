@@ -386,6 +386,13 @@ START_TEST(endless_files)
 	close(fd);
 	ck_assert_int_eq(resolve("app", &u, &e), -1);
 	ck_assert_int_eq(e.code, ERRC_LIMIT);
+	/* Whom nobody asked for is root, whatever lies there. */
+	error_clear(&e);
+	ck_assert_int_eq(resolve("", &u, &e), 0);
+	ck_assert_uint_eq(u.uid, 0);
+	ck_assert_uint_eq(u.gid, 0);
+	ck_assert_uint_eq(u.groups_n, 0);
+	ck_assert_str_eq(u.home, "/");
 }
 END_TEST
 
