@@ -30,10 +30,10 @@ static const struct args_option save_options[] = {
 static char *name_beside(const char *path)
 {
 	char random[2 * RANDOM_BYTES + 1];
-	int dir_n = (int)(path_last(path) - path);
+	autofree char *dir = mem_dup(path, (size_t)(path_last(path) - path));
 
 	id_random_hex(random, RANDOM_BYTES);
-	return mem_printf("%.*s.osbx-save-%s", dir_n, path, random);
+	return mem_printf("%s.osbx-save-%s", dir, random);
 }
 
 /* A file in the directory of path: without a name until it is complete where the file system can
