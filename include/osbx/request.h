@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <osbx/cgroup.h>
 #include <osbx/cleanup.h>
 #include <osbx/compiler.h>
 #include <osbx/error.h>
@@ -60,6 +61,8 @@ struct sandbox_request {
 	uint64_t unpack_max; /* 0: default */
 	uint64_t shm_bytes;  /* 0: default */
 	int64_t timeout_ms;  /* from its start; 0: none */
+	struct cgroup_limits limits;
+	int best_effort; /* run where a limit is not in force; 1, 0, or -1: as configured */
 };
 
 /* Defaults: network none, capabilities caps_workload_default, a missing image is pulled. */
@@ -86,6 +89,18 @@ int request_set_network(struct sandbox_request *r, const char *text, struct erro
  * is refused with the reason. */
 int request_change_cap(struct sandbox_request *r, const char *name, bool add,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 4);
+/* Decimal number of CPUs, thousandths at most: "0.5". */
+int request_set_cpus(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* A size. */
+int request_set_memory(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* A number of processes. */
+int request_set_pids(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* "enforce" or "best-effort". */
+int request_set_limits(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
 /* Everything that can be said without an image: names, lengths, absolute destinations, duplicates,
  * host names (RFC 1123, at most 64), labels, -t without a terminal is the caller's to check. */
 int request_validate(const struct sandbox_request *r, struct error *e) MUST_CHECK NONNULL(1, 2);

@@ -50,11 +50,13 @@ struct sandbox_state {
 	int64_t started_ms;  /* 0: not yet */
 	int64_t ended_ms;    /* 0: not yet */
 	int64_t expires_ms;  /* 0: never */
+	struct strv limits_missing; /* that were asked for and are not in force: "memory" … */
 };
 
 #define STATE_REASON_EXITED  "exited"      /* the main process ended by itself */
 #define STATE_REASON_STOPPED "stopped"     /* stop, or a signal to the keeper */
 #define STATE_REASON_EXPIRED "ttl_expiry"  /* its time was over */
+#define STATE_REASON_OOM     "oom"         /* the kernel killed the main process: memory limit */
 #define STATE_REASON_LOST    "keeper_lost" /* the keeper was killed, and the sandbox with it */
 #define STATE_REASON_ERROR   "error"       /* see the message */
 

@@ -59,6 +59,26 @@ static int parse_volume(void *out, const char *value, struct error *e)
 	return request_add_volume(&((struct run_args *)out)->req, value, e);
 }
 
+static int parse_cpus(void *out, const char *value, struct error *e)
+{
+	return request_set_cpus(&((struct run_args *)out)->req, value, e);
+}
+
+static int parse_memory(void *out, const char *value, struct error *e)
+{
+	return request_set_memory(&((struct run_args *)out)->req, value, e);
+}
+
+static int parse_pids(void *out, const char *value, struct error *e)
+{
+	return request_set_pids(&((struct run_args *)out)->req, value, e);
+}
+
+static int parse_limits(void *out, const char *value, struct error *e)
+{
+	return request_set_limits(&((struct run_args *)out)->req, value, e);
+}
+
 static int parse_timeout(void *out, const char *value, struct error *e)
 {
 	int64_t *timeout_ms = &((struct run_args *)out)->req.timeout_ms;
@@ -98,6 +118,7 @@ static int parse_tls_verify(void *out, const char *value, struct error *e)
 static const struct args_option run_options[] = {
 	{ "cap-add", 0, ARGS_LIST, ARG(cap_add), "CAP", "give a capability, or ALL", NULL },
 	{ "cap-drop", 0, ARGS_LIST, ARG(cap_drop), "CAP", "take a capability, or ALL", NULL },
+	{ "cpus", 0, ARGS_CALLBACK, 0, "N", "CPU time at most, in CPUs: 0.5, 2", parse_cpus },
 	{ "detach", 'd', ARGS_FLAG, ARG(req.detach), NULL,
 			"start it, print its id and leave it alone", NULL },
 	{ "entrypoint", 0, ARGS_STRING, ARG(entrypoint), "PROGRAM",
@@ -114,8 +135,13 @@ static const struct args_option run_options[] = {
 			"let the sandbox make sandboxes of its own; weaker", NULL },
 	{ "keep", 0, ARGS_FLAG, ARG(req.keep), NULL, "keep its files when it ends", NULL },
 	{ "label", 0, ARGS_LIST, ARG(req.labels), "KEY=VALUE", "put a label on the record", NULL },
+	{ "limits", 0, ARGS_CALLBACK, 0, "enforce|best-effort",
+			"when a limit cannot be enforced: fail (default), or run without it",
+			parse_limits },
+	{ "memory", 0, ARGS_CALLBACK, 0, "SIZE", "memory at most; no swap", parse_memory },
 	{ "name", 0, ARGS_STRING, ARG(name), "NAME", "name, unique among live sandboxes", NULL },
 	{ "network", 0, ARGS_CALLBACK, 0, "none|host", "network (default: none)", parse_network },
+	{ "pids-limit", 0, ARGS_CALLBACK, 0, "N", "processes and threads at most", parse_pids },
 	{ "platform", 0, ARGS_STRING, ARG(platform), "OS/ARCH",
 			"choose this platform of an index instead of the machine's", NULL },
 	{ "pull", 0, ARGS_CALLBACK, 0, "missing|always|never",

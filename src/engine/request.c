@@ -24,6 +24,7 @@ void request_init(struct sandbox_request *r)
 		.caps = caps_workload_default,
 		.pull = PULL_MISSING,
 		.tls_verify = -1,
+		.best_effort = -1,
 	};
 }
 

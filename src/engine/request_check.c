@@ -190,6 +190,27 @@ static int check_mounts(const struct sandbox_request *r, struct error *e)
 	return 0;
 }
 
+/* The bounds of the options, for what came as JSON. */
+static int check_limits(const struct sandbox_request *r, struct error *e)
+{
+	const struct cgroup_limits *l = &r->limits;
+
+	if (l->cpu_milli > LIMIT_CPU_MILLI_MAX ||
+			(l->cpu_milli > 0 && l->cpu_milli < LIMIT_CPU_MILLI_MIN)) {
+		return error_set(e, ERRC_INVALID, "limit of CPUs: not between 0.01 and %u",
+				LIMIT_CPU_MILLI_MAX / 1000);
+	}
+	if (l->memory_bytes > LIMIT_MEMORY_MAX ||
+			(l->memory_bytes > 0 && l->memory_bytes < LIMIT_MEMORY_MIN)) {
+		return error_set(e, ERRC_INVALID, "limit of memory: less than 6m or too much");
+	}
+	if (l->pids > LIMIT_PIDS_MAX) {
+		return error_set(e, ERRC_INVALID, "limit of processes: more than %u",
+				LIMIT_PIDS_MAX);
+	}
+	return 0;
+}
+
 static int (*const checks[])(const struct sandbox_request *r, struct error *e) = {
 	check_image,
 	check_command,
@@ -200,6 +221,7 @@ static int (*const checks[])(const struct sandbox_request *r, struct error *e) =
 	check_labels,
 	check_platform,
 	check_mounts,
+	check_limits,
 };
 
 int request_validate(const struct sandbox_request *r, struct error *e)

@@ -126,6 +126,12 @@ void request_format(const struct sandbox_request *req, struct json_writer *w, co
 	json_add_u64(w, "unpackMax", req->unpack_max);
 	json_add_u64(w, "shmBytes", req->shm_bytes);
 	json_add_u64(w, "timeoutMs", (uint64_t)req->timeout_ms);
+	json_add_u64(w, "cpuMilli", req->limits.cpu_milli);
+	json_add_u64(w, "memoryBytes", req->limits.memory_bytes);
+	json_add_u64(w, "pids", req->limits.pids);
+	if (req->best_effort >= 0) {
+		json_add_bool(w, "bestEffort", req->best_effort != 0);
+	}
 	json_object_end(w);
 }
 
@@ -241,7 +247,7 @@ static int read_pull(const struct json *v, void *out, struct error *e)
 	return i < 0 ? -1 : 0;
 }
 
-static int read_tls_verify(const struct json *v, void *out, struct error *e)
+static int read_choice(const struct json *v, void *out, struct error *e)
 {
 	bool on = false;
 
@@ -363,9 +369,13 @@ static const struct jsondec_field request_fields[] = {
 	{ "seccomp", JSONDEC_CUSTOM, FIELD(seccomp), 0, 0, NULL, read_text },
 	{ "platform", JSONDEC_CUSTOM, FIELD(platform), 0, 0, NULL, read_text },
 	{ "pull", JSONDEC_CUSTOM, FIELD(pull), 0, 0, NULL, read_pull },
-	{ "tlsVerify", JSONDEC_CUSTOM, FIELD(tls_verify), 0, 0, NULL, read_tls_verify },
+	{ "tlsVerify", JSONDEC_CUSTOM, FIELD(tls_verify), 0, 0, NULL, read_choice },
 	{ "unpackMax", JSONDEC_U64, FIELD(unpack_max), 0, 0, NULL, NULL },
 	{ "shmBytes", JSONDEC_U64, FIELD(shm_bytes), 0, 0, NULL, NULL },
+	{ "cpuMilli", JSONDEC_U64, FIELD(limits.cpu_milli), 0, LIMIT_CPU_MILLI_MAX, NULL, NULL },
+	{ "memoryBytes", JSONDEC_U64, FIELD(limits.memory_bytes), 0, LIMIT_MEMORY_MAX, NULL, NULL },
+	{ "pids", JSONDEC_U64, FIELD(limits.pids), 0, LIMIT_PIDS_MAX, NULL, NULL },
+	{ "bestEffort", JSONDEC_CUSTOM, FIELD(best_effort), 0, 0, NULL, read_choice },
 	{ "timeoutMs", JSONDEC_U64, FIELD(timeout_ms), 0, TIMEOUT_MAX_MS, NULL, NULL },
 	{ .name = NULL },
 };

@@ -290,7 +290,8 @@ static int phase_launch(struct sandbox *s, struct error *e)
 		.ctx = s,
 	};
 
-	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0) {
+	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0 ||
+			limits_apply(s, e) < 0) {
 		return -1;
 	}
 	s->spec.cgroup_fd = s->cgroup.dir_fd;
@@ -308,6 +309,7 @@ static int phase_run(struct sandbox *s, struct error *e)
 		return -1;
 	}
 	s->state.exit_status = status;
+	s->was_oom = limits_killed(s, status);
 	return 0;
 }
 
@@ -355,7 +357,8 @@ static int state_finish(struct sandbox *s, const struct error *failure, struct e
 		error_render(failure, text, sizeof(text));
 		state_end(&s->state, SANDBOX_FAILED, STATE_REASON_ERROR, text);
 	} else {
-		state_end(&s->state, SANDBOX_TERMINATED, keeper_reason(s->keeper), NULL);
+		state_end(&s->state, SANDBOX_TERMINATED,
+				s->was_oom ? STATE_REASON_OOM : keeper_reason(s->keeper), NULL);
 	}
 	if (is_kept(s) && state_save(&s->state, s->record.dir_fd, true, e) < 0) {
 		return -1;

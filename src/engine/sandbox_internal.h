@@ -40,6 +40,7 @@ struct sandbox {
 	struct cgroup cgroup;
 	struct launch launch;
 	struct keeper *keeper;
+	bool was_oom; /* the main process was killed for want of memory */
 	bool expired;
 	bool holds_signals;
 	sigset_t mask_before; /* while signals are held */
@@ -54,6 +55,11 @@ int sources_check_rootfs(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(
 int filter_compile(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* The memfds of execd and of its configuration, into s->spec. */
 int programs_make(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
+
+/* Set the limits that were asked for, into s->state what is not in force of them. */
+int limits_apply(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* Did the memory limit end the main process? Before the cgroup is gone. */
+bool limits_killed(const struct sandbox *s, int status) NONNULL(1);
 
 /* What a sandbox in the host's network resolves names with. */
 struct host_network {

@@ -166,6 +166,7 @@ void state_done(struct sandbox_state *s)
 	free(TAKE_PTR(s->reason));
 	free(TAKE_PTR(s->message));
 	strv_done(&s->labels);
+	strv_done(&s->limits_missing);
 }
 
 int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct error *e)
@@ -184,6 +185,13 @@ int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct e
 		json_add_string(&w, NULL, s->labels.v[i]);
 	}
 	json_array_end(&w);
+	if (s->limits_missing.n > 0) {
+		json_array_begin(&w, "limitsMissing");
+		strv_for_each(&s->limits_missing, i) {
+			json_add_string(&w, NULL, s->limits_missing.v[i]);
+		}
+		json_array_end(&w);
+	}
 	json_add_string(&w, "reason", s->reason);
 	json_add_string(&w, "message", s->message);
 	json_add_bool(&w, "retained", s->retained);
@@ -215,6 +223,7 @@ struct state_document {
 	char *name;
 	char *image;
 	struct strv labels;
+	struct strv limits_missing;
 	char *reason;
 	char *message;
 	bool retained;
@@ -238,6 +247,7 @@ static void document_done(struct state_document *d)
 	free(d->reason);
 	free(d->message);
 	strv_done(&d->labels);
+	strv_done(&d->limits_missing);
 }
 AUTO_DEFINE(document, struct state_document, document_done);
 
@@ -251,6 +261,7 @@ static const struct jsondec_field state_fields[] = {
 	{ "image", JSONDEC_STRING, FIELD(image), 0, 0, NULL, NULL },
 	{ "reason", JSONDEC_STRING, FIELD(reason), 0, 0, NULL, NULL },
 	{ "labels", JSONDEC_STRV, FIELD(labels), 0, LIMIT_STATE_BYTES, NULL, NULL },
+	{ "limitsMissing", JSONDEC_STRV, FIELD(limits_missing), 0, LIMIT_STATE_BYTES, NULL, NULL },
 	{ "message", JSONDEC_STRING, FIELD(message), 0, 0, NULL, NULL },
 	{ "retained", JSONDEC_BOOL, FIELD(retained), 0, 0, NULL, NULL },
 	{ "kept", JSONDEC_BOOL, FIELD(kept), 0, 0, NULL, NULL },
@@ -279,6 +290,7 @@ static int document_take(struct state_document *d, struct sandbox_state *out_sta
 		.name = TAKE_PTR(d->name),
 		.image = TAKE_PTR(d->image),
 		.labels = TAKE(d->labels, (struct strv)STRV_INIT),
+		.limits_missing = TAKE(d->limits_missing, (struct strv)STRV_INIT),
 		.reason = TAKE_PTR(d->reason),
 		.message = TAKE_PTR(d->message),
 		.retained = d->retained,

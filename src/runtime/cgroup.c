@@ -19,7 +19,8 @@
 #include <osbx/str.h>
 #include <osbx/sys.h>
 
-#define PARENT_DIR   "osbx"
+#include "cgroup_internal.h"
+
 #define WAIT_MS      1000
 #define KILL_ROUNDS  64
 #define START_ROUNDS 16
@@ -41,6 +42,18 @@ static const char *hierarchy_find(void)
 	return NULL;
 }
 
+/* A caller that has moved to the leaf for keepers is still at home in BASE. */
+static char *base_of(struct span path)
+{
+	static const char leaf[] = "/" CGROUP_PARENT "/" CGROUP_KEEPER;
+	const struct span tail = { .p = leaf, .n = sizeof(leaf) - 1 };
+
+	if (path.n >= tail.n && span_eq(span_from(path, path.n - tail.n), tail)) {
+		path.n -= tail.n;
+	}
+	return mem_dup(path.p, path.n);
+}
+
 /* The line "0::/path" of /proc/self/cgroup: the cgroup in version 2. NULL: none, or outside of
  * this cgroup namespace. Caller frees. */
 static char *own_path(void)
@@ -56,7 +69,7 @@ static char *own_path(void)
 	while (span_next(&rest, '\n', &line)) {
 		if (span_has_prefix(line, span_of("0::/")) &&
 				!span_has_prefix(line, span_of("0::/.."))) {
-			return mem_dup(line.p + 3, line.n - 3);
+			return base_of(span_from(line, 3));
 		}
 	}
 	return NULL;
@@ -81,9 +94,9 @@ static bool is_absence(int r)
 /* OWN/osbx, made if asked for. fd or -errno. */
 static int parent_open(int own_fd, bool make)
 {
-	int r = make ? file_mkdir_at(own_fd, PARENT_DIR, 0755) : 0;
+	int r = make ? file_mkdir_at(own_fd, CGROUP_PARENT, 0755) : 0;
 
-	return r < 0 ? r : fd_open_at(own_fd, PARENT_DIR, O_RDONLY | O_DIRECTORY, 0);
+	return r < 0 ? r : fd_open_at(own_fd, CGROUP_PARENT, O_RDONLY | O_DIRECTORY, 0);
 }
 
 static int start_once(int own_fd, const struct id *id, struct cgroup *out_cg)
@@ -247,6 +260,22 @@ int cgroup_kill(const struct cgroup *cg)
 	return r == -ENOENT ? kill_each(cg->dir_fd) : r;
 }
 
+int cgroup_delegate(const struct cgroup *cg, uid_t uid, gid_t gid)
+{
+	static const char *const files[] = { ".", "cgroup.procs", "cgroup.threads",
+		"cgroup.subtree_control" };
+
+	if (cg->dir_fd < 0 || geteuid() != 0) {
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		if (fchownat(cg->dir_fd, files[i], uid, gid, AT_SYMLINK_NOFOLLOW) < 0) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
 static int leaf_remove(int dir_fd, const char *name)
 {
 	return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
@@ -283,8 +312,10 @@ static void parent_remove(int base_fd)
 {
 	autoclose int own_fd = fd_open_at(base_fd, "..", O_PATH | O_DIRECTORY, 0);
 
+	/* The leaf for keepers, too, when the last of them has gone. */
+	(void)leaf_remove(base_fd, CGROUP_KEEPER);
 	if (own_fd >= 0) {
-		(void)leaf_remove(own_fd, PARENT_DIR);
+		(void)leaf_remove(own_fd, CGROUP_PARENT);
 	}
 }
 
