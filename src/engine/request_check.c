@@ -36,17 +36,18 @@ static int check_name(const struct sandbox_request *r, struct error *e)
 		return error_set(e, ERRC_INVALID, "name: longer than %d bytes", LIMIT_NAME_BYTES);
 	}
 	if (!str_is_made_of(r->name, LETTERS_DIGITS "_.-") || strchr("_.-", r->name[0])) {
-		(void)error_set(e, ERRC_INVALID, "name \"%s\"", r->name);
+		(void)error_set(e, ERRC_INVALID, "name \"%s\": not a name", r->name);
 		return error_hint(e, "letters, digits, and behind the first of them also _ . -");
 	}
 	return 0;
 }
 
-/* RFC 1123, 2.1: labels of letters, digits and inner hyphens, up to 63 bytes each. */
+/* RFC 1123, 2.1: labels of letters, digits and inner hyphens, up to 63 bytes each; and the
+ * underscores that many names have all the same. */
 static bool is_host_name(const char *s)
 {
 	while (true) {
-		size_t n = strspn(s, LETTERS_DIGITS "-");
+		size_t n = strspn(s, LETTERS_DIGITS "_-");
 
 		if (n == 0 || n > 63 || s[0] == '-' || s[n - 1] == '-') {
 			return false;
@@ -63,11 +64,17 @@ static bool is_host_name(const char *s)
 
 static int check_hostname(const struct sandbox_request *r, struct error *e)
 {
-	if (r->hostname && (strlen(r->hostname) > LIMIT_NAME_BYTES || !is_host_name(r->hostname))) {
-		(void)error_set(e, ERRC_INVALID, "hostname \"%s\"", r->hostname);
-		return error_hint(e,
-				"at most %d bytes: letters, digits and inner hyphens between dots",
+	if (!r->hostname) {
+		return 0;
+	}
+	if (strlen(r->hostname) > LIMIT_NAME_BYTES) {
+		return error_set(e, ERRC_INVALID, "hostname: longer than %d bytes",
 				LIMIT_NAME_BYTES);
+	}
+	if (!is_host_name(r->hostname)) {
+		(void)error_set(e, ERRC_INVALID, "hostname \"%s\": not a host name", r->hostname);
+		return error_hint(e, "letters, digits, underscores and inner hyphens, at most 63 "
+				     "of them between dots");
 	}
 	return 0;
 }
@@ -92,8 +99,9 @@ static int check_user(const struct sandbox_request *r, struct error *e)
 
 		if (r->user[0] == '\0' || r->user[0] == ':' ||
 				(colon && (colon[1] == '\0' || strchr(colon + 1, ':')))) {
-			(void)error_set(e, ERRC_INVALID, "user \"%s\"", r->user);
-			return error_hint(e, "of the form USER[:GROUP], names or numbers");
+			(void)error_set(e, ERRC_INVALID,
+					"user \"%s\": not of the form USER[:GROUP]", r->user);
+			return error_hint(e, "names or numbers, for example app or 1000:1000");
 		}
 	}
 	if (r->groups.n > LIMIT_GROUPS) {
@@ -129,8 +137,10 @@ static int check_platform(const struct sandbox_request *r, struct error *e)
 
 	if (r->platform &&
 			(!arch || !str_is_made_of(arch, LETTERS_DIGITS "_-/") || arch[0] == '/')) {
-		(void)error_set(e, ERRC_INVALID, "platform \"%s\"", r->platform);
-		return error_hint(e, "of the form linux/ARCH[/VARIANT], for example linux/arm64");
+		(void)error_set(e, ERRC_INVALID,
+				"platform \"%s\": not of the form linux/ARCH[/VARIANT]",
+				r->platform);
+		return error_hint(e, "for example linux/arm64");
 	}
 	return 0;
 }

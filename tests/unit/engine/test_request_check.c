@@ -5,7 +5,8 @@
 
 #include "../unit.h"
 
-#define LONG_64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LONG_63 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LONG_64 LONG_63 "a"
 
 enum field {
 	FIELD_IMAGE,
@@ -45,7 +46,12 @@ static const struct check_case {
 	{ FIELD_HOSTNAME, "a-", false },
 	{ FIELD_HOSTNAME, "a..b", false },
 	{ FIELD_HOSTNAME, "a.", false },
-	{ FIELD_HOSTNAME, "a_b", false },
+	{ FIELD_HOSTNAME, "a_b", true },
+	{ FIELD_HOSTNAME, "_", true },
+	{ FIELD_HOSTNAME, LONG_63, true },
+	{ FIELD_HOSTNAME, LONG_63 ".", false },
+	{ FIELD_HOSTNAME, "a." LONG_63, false }, /* 65 in all */
+	{ FIELD_HOSTNAME, "a b", false },
 	{ FIELD_HOSTNAME, "a\tb", false },
 	{ FIELD_WORKDIR, "/", true },
 	{ FIELD_WORKDIR, "/a/../b", true },
@@ -136,6 +142,11 @@ START_TEST(checks_fields)
 	field_set(&r, cases[_i].field, cases[_i].value);
 	ck_assert_msg(request_validate(&r, &e) == (cases[_i].valid ? 0 : -1), "case %d", _i);
 	ck_assert_int_eq(e.code, cases[_i].valid ? ERRC_OK : ERRC_INVALID);
+	/* "what: why"; the command and the image have no name. */
+	if (!cases[_i].valid && cases[_i].field != FIELD_IMAGE &&
+			cases[_i].field != FIELD_COMMAND) {
+		ck_assert_msg(strstr(e.text, ": ") != NULL, "%s", e.text);
+	}
 }
 END_TEST
 
