@@ -85,11 +85,26 @@ static void add_read_only_tmpfs(struct spec *spec)
 	}
 }
 
+static int check_platform(const struct plan_input *in, struct error *e)
+{
+	const struct image *img = in->img;
+
+	if (in->req->platform && (img->is_host || img->rootfs)) {
+		return error_set(e, ERRC_INVALID,
+				"platform \"%s\": %s has no platforms to choose from",
+				in->req->platform, in->req->image);
+	}
+	return 0;
+}
+
 int plan_spec(const struct plan_input *in, struct spec *out_spec, struct error *e)
 {
 	char hostname[LIMIT_NAME_BYTES + 1];
 	AUTO(spec) struct spec spec = { .mounts_n = 0 };
 
+	if (check_platform(in, e) < 0) {
+		return -1;
+	}
 	spec_init(&spec);
 	plan_hostname(in->req, in->id, hostname);
 	spec.id = *in->id;

@@ -88,7 +88,13 @@ like "$out" '^[0-9a-f]{12}$' "the host name is the beginning of the id"
 osbx run --hostname web.example "$image" sh -c 'hostname; cat /etc/hostname; echo $HOSTNAME; grep -c web.example /etc/hosts'
 is "$(echo $out)" "web.example web.example web.example 1" "--hostname, in all places"
 osbx run --hostname -x "$image" true
-is "$status" 125 "a bad host name"
+like "$status $err" '^125 osbx: hostname "-x": not' "a bad host name"
+osbx run --hostname my_host "$image" hostname
+is "$out" my_host "a host name with an underscore"
+osbx run --name 'a b' "$image" true
+like "$status $err" '^125 osbx: name "a b": not' "a bad name"
+osbx run --platform linux/arm64 @host -- true
+like "$status $err" '^125 osbx: platform "linux/arm64": @host has no' "another platform of this machine"
 "$OSBX" run --name web "$image" sleep 100 </dev/null >/dev/null 2>&1 &
 pid=$!
 for _ in $(seq 100); do

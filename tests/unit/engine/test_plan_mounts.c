@@ -203,6 +203,25 @@ START_TEST(binds_volumes_by_descriptor)
 END_TEST
 
 /* What the image declares is made, but not in a volume, and not in place of one. */
+START_TEST(a_directory_has_no_platforms)
+{
+	AUTO(fixture) struct fixture f = { .volume_fds = { 0 } };
+	struct error e = ERROR_INIT;
+
+	fixture_init(&f);
+	f.req.platform = mem_strdup("linux/arm64");
+	plan(&f);
+	spec_done(&f.spec);
+	spec_init(&f.spec);
+	f.img.layers_n = 0;
+	f.img.is_host = _i == 0;
+	f.img.rootfs = _i == 1 ? mem_strdup("/rootfs") : NULL;
+	ck_assert_int_eq(plan_spec(&f.in, &f.spec, &e), -1);
+	ck_assert_int_eq(e.code, ERRC_INVALID);
+	ck_assert_ptr_nonnull(strstr(e.text, "linux/arm64"));
+}
+END_TEST
+
 START_TEST(tells_of_a_terminal)
 {
 	AUTO(fixture) struct fixture f = { .volume_fds = { 0 } };
@@ -334,6 +353,7 @@ int main(void)
 	tcase_add_test(tc, writes_the_names);
 	tcase_add_test(tc, takes_the_hosts_names_with_its_network);
 	tcase_add_test(tc, binds_volumes_by_descriptor);
+	tcase_add_loop_test(tc, a_directory_has_no_platforms, 0, 2);
 	tcase_add_loop_test(tc, tells_of_a_terminal, 0, 2);
 	tcase_add_test(tc, makes_the_directories_of_the_image);
 	tcase_add_test(tc, mounts_what_is_above_first);
