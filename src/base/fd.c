@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,9 +14,8 @@
 #include <osbx/mem.h>
 #include <osbx/sys.h>
 
-#define READ_CHUNK 65536U
-#define READ_CHUNK_FIRST \
-	2047U /* most files are small, and large buffers are mappings of their own */
+#define READ_CHUNK       65536U
+#define READ_SMALL       2048U
 #define COPY_CHUNK       131072U
 #define COPY_RANGE_CHUNK (1U << 30)
 
@@ -99,16 +99,39 @@ ssize_t fd_read(int fd, void *p, size_t n)
 	return r < 0 ? -errno : r;
 }
 
+/* Most files are small: those cost no buffer that is larger than they are, which a C library may
+ * map and unmap each time. 1: there may be more, 0: that was all, -errno. */
+static int read_small(int fd, struct buf *b)
+{
+	char bytes[READ_SMALL];
+	size_t room = b->max - b->n < sizeof(bytes) ? b->max - b->n : sizeof(bytes);
+	size_t n = 0;
+	ssize_t r = 1;
+
+	while (n < room && r > 0) {
+		r = fd_read(fd, bytes + n, room - n);
+		n += r > 0 ? (size_t)r : 0;
+	}
+	int appended = buf_append(b, bytes, n);
+
+	/* It may be somebody's secret. */
+	explicit_bzero(bytes, n);
+	return appended < 0 ? appended : (int)(r > 0 ? 1 : r);
+}
+
 int fd_read_all(int fd, struct buf *b)
 {
+	int small = read_small(fd, b);
+
+	if (small <= 0) {
+		return small;
+	}
 	for (;;) {
 		size_t room = b->max - b->n;
-		size_t chunk = b->n < READ_CHUNK_FIRST ? READ_CHUNK_FIRST : b->n;
+		size_t chunk = room < READ_CHUNK ? room : READ_CHUNK;
 		char probe = 0;
 		ssize_t r = 0;
 
-		chunk = chunk < READ_CHUNK ? chunk : READ_CHUNK;
-		chunk = chunk < room ? chunk : room;
 		if (chunk == 0) {
 			/* Full: the end must be here. */
 			r = fd_read(fd, &probe, 1);
