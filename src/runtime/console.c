@@ -20,6 +20,7 @@
 #include <osbx/tty.h>
 
 #include "console_flow.h"
+#include "console_guard.h"
 
 enum console_stream {
 	CONSOLE_IN,
@@ -36,6 +37,7 @@ struct console {
 	int master_fd;
 	struct flow flows[CONSOLE_STREAM_COUNT];
 	struct tty tty; /* the caller's terminal in raw mode */
+	struct console_guard guard;
 	bool want_raw;
 	bool done;
 };
@@ -77,6 +79,7 @@ struct console *console_new(struct loop *loop, const struct console_opts *opts, 
 	c->loop = loop;
 	c->master_fd = -1;
 	c->tty.fd = -1;
+	c->guard = (struct console_guard)CONSOLE_GUARD_INIT;
 	for (size_t i = 0; i < CONSOLE_STREAM_COUNT; i++) {
 		c->child_fds[i] = -1;
 		c->our_fds[i] = -1;
@@ -158,9 +161,17 @@ static int pipes_start(struct console *c)
 	return r;
 }
 
+static void raw_stop(struct console *c)
+{
+	tty_raw_stop(&c->tty);
+	console_guard_stop(&c->guard);
+}
+
 static int raw_start(struct console *c)
 {
-	return c->want_raw ? tty_raw_start(&c->tty, c->opts.in_fd) : 0;
+	int r = c->want_raw ? tty_raw_start(&c->tty, c->opts.in_fd) : 0;
+
+	return r == 0 && c->want_raw ? console_guard_start(&c->guard, &c->tty) : r;
 }
 
 static int pty_start(struct console *c, int pty_fd)
@@ -233,13 +244,13 @@ void console_resize(struct console *c)
 
 void console_suspend(struct console *c)
 {
-	tty_raw_stop(&c->tty);
+	raw_stop(c);
 }
 
 void console_resume(struct console *c)
 {
 	/* Also when nobody suspended: a shell may have changed the modes of a stopped job. */
-	tty_raw_stop(&c->tty);
+	raw_stop(c);
 	(void)raw_start(c);
 	console_resize(c);
 }
@@ -254,7 +265,7 @@ void console_free(struct console *c)
 		fd_close(&c->child_fds[i]);
 		fd_close(&c->our_fds[i]);
 	}
-	tty_raw_stop(&c->tty);
+	raw_stop(c);
 	fd_close(&c->master_fd);
 	free(c);
 }

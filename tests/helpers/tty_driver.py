@@ -196,6 +196,39 @@ def hangup():
     check(gone, 'a terminal that is closed ends the sandbox, long before the ten seconds of a stop')
 
 
+def killed():
+    """Whoever runs osbx in a terminal without being a shell has nobody else to restore it."""
+    for signo in (signal.SIGKILL, signal.SIGSEGV):
+        t = Terminal(['sh', '-c', f'{OSBX} run -it -e "PS1=READY$ " {IMAGE} sh; sleep 100'])
+        before = termios.tcgetattr(t.fd)
+        t.wait_for(b'READY$ ')
+        check(t.is_raw(), 'the terminal is raw')
+        osbx = [int(pid) for pid in os.listdir('/proc') if pid.isdigit() and parent(pid) == t.pid]
+        os.kill(osbx[0], signo)
+        check(t.becomes(lambda: termios.tcgetattr(t.fd) == before), f'signal {signo} leaves it as it was', t.seen)
+        os.kill(t.pid, signal.SIGKILL)
+        t.status()
+        t.close()
+    t = run('-it', *PS1, IMAGE, 'sh')
+    t.wait_for(b'READY$ ')
+    modes = termios.tcgetattr(t.fd)
+    modes[3] |= termios.ECHO
+    termios.tcsetattr(t.fd, termios.TCSANOW, modes)
+    os.kill(t.pid, signal.SIGKILL)
+    t.status()
+    time.sleep(0.3)
+    check(termios.tcgetattr(t.fd)[3] == modes[3], 'what somebody else has set meanwhile is left alone', t.seen)
+    t.close()
+
+
+def parent(pid):
+    try:
+        with open(f'/proc/{pid}/stat', encoding='ascii', errors='replace') as f:
+            return int(f.read().rpartition(')')[2].split()[1])
+    except OSError:
+        return -1
+
+
 def shows_only():
     t = run('-t', IMAGE, 'sh', '-c', 'test -t 1 && echo yes; sleep 100')
     t.wait_for(b'yes')
@@ -267,7 +300,7 @@ def refused():
     check(run_.returncode == 125 and b'not a terminal' in run_.stderr, '-it without a terminal is refused', run_.stderr)
 
 
-for part in (interactive, ends, output, hangup, shows_only, no_terminal, job_control, refused):
+for part in (interactive, ends, output, hangup, killed, shows_only, no_terminal, job_control, refused):
     try:
         part()
     except Exception as e:  # pylint: disable=broad-except
