@@ -100,6 +100,7 @@ struct download {
 	int pipe_fd; /* its writing end, until the fetch helper has it */
 	uint64_t done;
 	uint64_t resumed; /* bytes that an earlier pull left */
+	bool is_read;     /* its unpacker has begun */
 	bool is_shared;   /* another process downloaded it, or some of it, meanwhile */
 };
 

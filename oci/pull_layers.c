@@ -28,9 +28,10 @@ static void on_layer(void *ctx, size_t i, const struct image_layer *layer, enum 
 		uint64_t done, uint64_t total)
 {
 	struct pull *p = ctx;
-	const struct download *d = &p->downloads[i];
+	struct download *d = &p->downloads[i];
 	bool arrives = d->stage == DOWNLOAD_WAITING || d->stage == DOWNLOAD_RUNNING;
 
+	d->is_read = true;
 	if (!p->progress || !p->progress->on_layer || (phase == IMAGE_PHASE_COPYING && arrives)) {
 		return;
 	}
@@ -113,11 +114,18 @@ static int layer_open(void *ctx, size_t i, const struct image_layer *layer, stru
 }
 
 /* Others wait for the lock, and need nothing but the bytes. */
-static void download_look(struct download *d)
+static void download_look(struct pull *p, size_t i)
 {
-	if (d->stage == DOWNLOAD_RUNNING && part_size(&d->part) >= d->layer->size) {
-		part_unlock(&d->part);
-		d->stage = DOWNLOAD_WHOLE;
+	struct download *d = &p->downloads[i];
+
+	if (d->stage != DOWNLOAD_RUNNING || part_size(&d->part) < d->layer->size) {
+		return;
+	}
+	part_unlock(&d->part);
+	d->stage = DOWNLOAD_WHOLE;
+	d->done = d->layer->size;
+	if (!d->is_read) {
+		tell(p, i, IMAGE_PHASE_FETCHING);
 	}
 }
 
@@ -147,7 +155,7 @@ static int event_take(struct pull *p, const struct fetch_event *event, struct er
 		return failed(p, event->tag, &event->error, e);
 	}
 	d->done = event->done;
-	download_look(d);
+	download_look(p, event->tag);
 	if (event->kind == FETCH_EVENT_DONE) {
 		d->stage = DOWNLOAD_DONE;
 	} else {
@@ -182,7 +190,7 @@ static int locks_try(struct pull *p, struct error *e)
 	for (size_t i = 0; i < LIMIT_LAYERS; i++) {
 		struct download *d = &p->downloads[i];
 
-		download_look(d);
+		download_look(p, i);
 		if (d->stage == DOWNLOAD_WAITING && download_try(p, i, e) < 0) {
 			return -1;
 		}

@@ -44,7 +44,18 @@ like "$status/$err" "^125/osbx: option --tls-verify: expected true or false" "--
 osbx pull --creds=a:b "$registry/busybox:1"
 is "$status" 125 "no secrets on the command line"
 
+# --- bars on a terminal
+store_new
+rules flaky "GET blobs slow 3000000"
+TERM=xterm COLUMNS=80 script -qec "stty cols 80 rows 24; exec '$OSBX' pull $flaky/t/big:1" /dev/null </dev/null >"$tmp/bars" 2>&1
+like "$(cat "$tmp/bars")" 'fetching  \[=+ +\] [0-9.]+ MiB / 5\.7 MiB' "a bar a layer"
+like "$(cat "$tmp/bars")" 'total +[0-9] of 4 +\[=+ *\] [0-9.]+ MiB / [0-9.]+ MiB  [0-9.]+ MiB/s' "and one for all, with the rate"
+like "$(cat "$tmp/bars")" "pulled $flaky/t/big:1" "and what came of it"
+rules flaky '* . pass'
+
 # --- other tools
+store_new
+osbx pull -q "$registry/t/mixed:1" "$registry/t/big:1"
 is "$(skopeo inspect "oci:$OSBX_ROOT:$registry/t/mixed:1" | json 'd["Digest"]')" "$digest" "skopeo reads the store"
 like "$(umoci ls --layout "$OSBX_ROOT")" "$registry/t/big:1" "umoci lists it"
 
