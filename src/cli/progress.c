@@ -120,7 +120,7 @@ static int total_draw(const struct progress *p, struct buf *out)
 	uint64_t done = 0;
 	uint64_t total = 0;
 	size_t over = 0;
-	char what[24];
+	char what[48];
 	char speed[24];
 
 	for (size_t i = 0; i < p->rows_n; i++) {
