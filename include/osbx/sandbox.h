@@ -91,4 +91,7 @@ int sandbox_gc(const struct dirs *dirs, struct store *st, const struct idmap *ma
 void sandbox_glance(const struct dirs *dirs, const struct idmap *map, uint32_t random)
 		NONNULL(1, 2);
 
+/* The hidden command "scope": asks systemd for a scope (scope.h). Exit status. */
+int sandbox_scope_main(int argc, char **argv) NONNULL(2);
+
 #endif

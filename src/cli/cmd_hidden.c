@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <osbx/image.h>
 #include <osbx/registry.h>
+#include <osbx/sandbox.h>
 #include <osbx/secfilter.h>
 
 #include "cli.h"
@@ -43,5 +44,15 @@ const struct args_command cmd_fetch = {
 	.summary = "",
 	.options = hidden_options,
 	.run = fetch_run,
+	.hidden = true,
+};
+
+/* Started by runtime/scope.c, likewise. */
+const struct args_command cmd_scope = {
+	.name = "scope",
+	.synopsis = "",
+	.summary = "",
+	.options = hidden_options,
+	.run = sandbox_scope_main,
 	.hidden = true,
 };

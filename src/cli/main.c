@@ -31,6 +31,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_keeper,
 	&cmd_unpack,
 	&cmd_fetch,
+	&cmd_scope,
 };
 const size_t cli_commands_n = ARRAY_SIZE(cli_commands);
 

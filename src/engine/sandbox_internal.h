@@ -40,7 +40,8 @@ struct sandbox {
 	struct cgroup cgroup;
 	struct launch launch;
 	struct keeper *keeper;
-	bool was_oom; /* the main process was killed for want of memory */
+	struct error scope_error; /* why systemd gave no scope */
+	bool was_oom;             /* the main process was killed for want of memory */
 	bool expired;
 	bool holds_signals;
 	sigset_t mask_before; /* while signals are held */
@@ -56,6 +57,8 @@ int filter_compile(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* The memfds of execd and of its configuration, into s->spec. */
 int programs_make(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 
+/* Under systemd, go where controllers are and where neither unit nor session ends the sandbox. */
+void limits_prepare(struct sandbox *s) NONNULL(1);
 /* Set the limits that were asked for, into s->state what is not in force of them. */
 int limits_apply(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Did the memory limit end the main process? Before the cgroup is gone. */

@@ -4,6 +4,7 @@
 #include <osbx/cgroup.h>
 #include <osbx/config.h>
 #include <osbx/mem.h>
+#include <osbx/scope.h>
 
 #include "sandbox_internal.h"
 
@@ -29,6 +30,14 @@ static int policy_find(const struct sandbox_request *req, bool *out_best_effort,
 	return 0;
 }
 
+void limits_prepare(struct sandbox *s)
+{
+	if ((limits_are_asked(&s->req->limits) || s->req->detach) && scope_is_wanted()) {
+		/* Without a scope, limits may still be possible where this process is. */
+		(void)!scope_enter(&s->record.id, &s->scope_error);
+	}
+}
+
 int limits_apply(struct sandbox *s, struct error *e)
 {
 	unsigned int missing = 0;
@@ -37,8 +46,15 @@ int limits_apply(struct sandbox *s, struct error *e)
 	if (!limits_are_asked(&s->req->limits)) {
 		return 0;
 	}
-	if (policy_find(s->req, &best_effort, e) < 0 ||
-			cgroup_limit(&s->cgroup, &s->req->limits, best_effort, &missing, e) < 0) {
+	if (policy_find(s->req, &best_effort, e) < 0) {
+		return -1;
+	}
+	if (cgroup_limit(&s->cgroup, &s->req->limits, best_effort, &missing, e) < 0) {
+		if (s->scope_error.code != ERRC_OK) {
+			/* That is what to look at first. */
+			e->hint[0] = '\0';
+			(void)error_hint(e, "%s", s->scope_error.text);
+		}
 		return -1;
 	}
 	for (unsigned int i = 0; i < CGROUP_LIMIT_COUNT; i++) {
@@ -55,4 +71,9 @@ bool limits_killed(const struct sandbox *s, int status)
 {
 	return s->req->limits.memory_bytes > 0 && status == 128 + SIGKILL &&
 	       cgroup_oom_kills(&s->cgroup) > 0;
+}
+
+int sandbox_scope_main(int argc, char **argv)
+{
+	return scope_main(argc, argv);
 }

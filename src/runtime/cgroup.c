@@ -75,8 +75,7 @@ static char *own_path(void)
 	return NULL;
 }
 
-/* The caller's own cgroup, -ENOENT if there is none. */
-static int own_open(void)
+int cgroup_open_own(void)
 {
 	const char *mount_point = hierarchy_find();
 	autofree char *path = mount_point ? own_path() : NULL;
@@ -120,7 +119,7 @@ static int start_once(int own_fd, const struct id *id, struct cgroup *out_cg)
 
 int cgroup_start(const struct id *id, struct cgroup *out_cg, struct error *e)
 {
-	autoclose int own_fd = own_open();
+	autoclose int own_fd = cgroup_open_own();
 	int r = own_fd < 0 ? own_fd : 0;
 
 	/* Entering a child of it takes the right to write here as well (cgroups(7), delegation). */
@@ -333,7 +332,7 @@ void cgroup_stop(struct cgroup *cg)
 
 int cgroup_sweep(const struct id *id)
 {
-	autoclose int own_fd = own_open();
+	autoclose int own_fd = cgroup_open_own();
 	struct cgroup cg = { .dir_fd = -1, .base_fd = -1, .id = *id };
 	int r = own_fd < 0 ? own_fd : 0;
 

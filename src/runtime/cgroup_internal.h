@@ -6,4 +6,7 @@
 #define CGROUP_PARENT "osbx"
 #define CGROUP_KEEPER "keeper" /* no id looks like that */
 
+/* The caller's BASE: fd, or -ENOENT if it is in no cgroup of version 2, or -errno. */
+int cgroup_open_own(void);
+
 #endif
