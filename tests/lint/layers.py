@@ -22,7 +22,7 @@ LAYERS = {  # module -> (folder, modules whose headers it may include)
 }
 # Headers of libraries that only one module may know.
 LIBRARIES = {
-    'cJSON': 'base', 'cjson': 'base', 'seccomp.h': 'policy', 'archive': 'oci', 'curl': 'oci', 'netlink': 'policy',
+    'seccomp.h': 'policy', 'archive': 'oci', 'curl': 'oci', 'netlink': 'policy',
     'libnftnl': 'policy', 'openssl': 'base', 'isa-l': 'oci', 'zlib.h': 'oci', 'zstd.h': 'oci',
 }
 
