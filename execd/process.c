@@ -380,6 +380,9 @@ static void link_on_ready(struct loop *loop, struct loop_source *src, uint32_t e
 /* Once more, for what was forked meanwhile. True when it has to be repeated. */
 static bool kill_below(struct process *p)
 {
+	if (p->pid == 0 && !p->has_ended) {
+		return true; /* its subreaper is about to fork */
+	}
 	int n = proc_kill(p->execd->root_fd, p->reaper_pid, p->has_ended ? 0 : p->pid);
 	siginfo_t end = p->end;
 

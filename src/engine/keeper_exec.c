@@ -63,9 +63,14 @@ static void exec_end(struct ctl *ctl, struct exec *x, const struct ctl_ended *en
 	}
 }
 
+/* The whole tree, in whatever session its processes are. */
 static void exec_doom(struct ctl *ctl, struct exec *x)
 {
-	x->doomed = ctl->keeper->paused || keeper_kill(ctl->keeper, x->tag, SIGKILL) < 0;
+	const struct execd_tag t = { .tag = x->tag };
+
+	x->doomed = ctl->keeper->paused ||
+		    execd_send(ctl->keeper->launch->control_fd, EXECD_MSG_KILL, &t, sizeof(t), NULL,
+				    0) < 0;
 }
 
 void exec_on_hangup(struct exec *x, struct ctl *ctl)
@@ -236,6 +241,16 @@ static uint32_t tag_new(struct ctl *ctl)
 	return ctl->last_tag;
 }
 
+/* So that execd can give the process a cgroup of its own; where that fails it does without. Only
+ * here: a sandbox in which nothing is started beside its main process needs none. */
+static void cgroup_give(const struct keeper *k)
+{
+	const struct idmap *map = k->opts.map;
+
+	(void)!cgroup_delegate(k->opts.cgroup, idmap_outside(map->uids, map->uids_n, 0),
+			idmap_outside(map->gids, map->gids_n, 0));
+}
+
 int exec_start(struct client *c, const struct packet *p, struct error *e)
 {
 	struct ctl *ctl = c->ctl;
@@ -260,6 +275,7 @@ int exec_start(struct client *c, const struct packet *p, struct error *e)
 	int fds[1 + STDIO_N] = { process_fd, p->fds[1], p->fds[2], p->fds[3] };
 	uint32_t tag = tag_new(ctl);
 
+	cgroup_give(ctl->keeper);
 	if (start_send(ctl->keeper, tag, tty, fds, e) < 0) {
 		return -1;
 	}

@@ -174,6 +174,39 @@ START_TEST(nothing_without_a_cgroup)
 }
 END_TEST
 
+/* Container root may make cgroups and move processes, and not touch a limit. */
+START_TEST(delegated)
+{
+	static const struct {
+		const char *name;
+		bool is_given;
+	} rows[] = {
+		{ ".", true },
+		{ "cgroup.procs", true },
+		{ "cgroup.threads", true },
+		{ "cgroup.subtree_control", true },
+		{ "cgroup.freeze", false },
+		{ "cgroup.kill", false },
+		{ "cgroup.max.descendants", false },
+	};
+	struct stat st;
+
+	start();
+	ck_assert_int_eq(cgroup_delegate(&cg, 4711, 4712), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		bool is_given = rows[i].is_given && geteuid() == 0;
+
+		if (fstatat(cg.dir_fd, rows[i].name, &st, 0) < 0) {
+			continue; /* before Linux 5.14 */
+		}
+		ck_assert_uint_eq(st.st_uid, is_given ? 4711 : geteuid());
+		ck_assert_uint_eq(st.st_gid, is_given ? 4712 : getegid());
+	}
+	cgroup_stop(&cg);
+	ck_assert_int_eq(cgroup_delegate(&cg, 4711, 4712), 0);
+}
+END_TEST
+
 /* Not an error: an ordinary user to whom nothing was delegated. */
 START_TEST(absence_is_no_failure)
 {
@@ -237,6 +270,7 @@ int main(void)
 	tcase_add_test(tc, freezes_and_thaws);
 	tcase_add_test(tc, sweep_removes_what_is_left);
 	tcase_add_test(tc, nothing_without_a_cgroup);
+	tcase_add_test(tc, delegated);
 	tcase_add_test(tc, absence_is_no_failure);
 	tcase_add_test(tc, many_come_and_go);
 	tcase_set_timeout(tc, 60);
