@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,24 @@ static int map_put(int proc_fd, const char *file, const struct idmap_range *rang
 	return file_put_at(proc_fd, file, text);
 }
 
+/* Not after "unshare --pid", which leaves the /proc of before. */
+static bool proc_has_our_pids(void)
+{
+	char text[16];
+	uint64_t pid = 0;
+	ssize_t n = readlink("/proc/self", text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return str_to_u64(text, INT_MAX, &pid) == 0 && pid == (uint64_t)getpid();
+}
+
+static int proc_fail(struct error *e)
+{
+	(void)error_set(e, ERRC_UNSUPPORTED,
+			"/proc is that of another pid namespace than this process is in");
+	return error_hint(e, "mount -t proc proc /proc, or unshare --mount-proc");
+}
+
 static int write_directly(const struct idmap *map, pid_t pid, struct error *e)
 {
 	char path[32];
@@ -59,7 +78,7 @@ static int write_directly(const struct idmap *map, pid_t pid, struct error *e)
 	autoclose int proc_fd = fd_open(path, O_PATH | O_DIRECTORY, 0);
 
 	if (proc_fd < 0) {
-		return error_sys(e, -proc_fd, "open %s", path);
+		return proc_has_our_pids() ? error_sys(e, -proc_fd, "open %s", path) : proc_fail(e);
 	}
 	const char *file = "setgroups";
 	/* Before gid_map: without CAP_SETGID the kernel wants it so (CVE-2014-8989). */
@@ -72,6 +91,9 @@ static int write_directly(const struct idmap *map, pid_t pid, struct error *e)
 	if (r == 0) {
 		file = "gid_map";
 		r = map_put(proc_fd, file, map->gids, map->gids_n);
+	}
+	if (r < 0 && !proc_has_our_pids()) {
+		return proc_fail(e);
 	}
 	if (r < 0) {
 		error_sys(e, -r, "write %s/%s", path, file);

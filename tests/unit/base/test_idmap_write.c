@@ -97,6 +97,45 @@ START_TEST(process_that_is_not_there)
 }
 END_TEST
 
+/* As PID 1 with the old /proc: 0 if the map is refused with the right words. */
+static int write_as_first(void)
+{
+	struct idmap map = single();
+	struct error e = ERROR_INIT;
+	int status = 1;
+
+	if (sys_unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0) {
+		return 2;
+	}
+	pid_t pid = sys_fork();
+
+	if (pid == 0) {
+		/* What /proc calls 1 is not ours to write. */
+		int r = idmap_write(&map, getpid(), &e);
+
+		_exit(getpid() == 1 && r < 0 && e.code == ERRC_UNSUPPORTED &&
+								strstr(e.text, "another pid namespace") &&
+								strstr(e.hint, "mount")
+						? 0
+						: 1);
+	}
+	return waitpid(pid, &status, 0) == pid ? status : 3;
+}
+
+/* "unshare --pid": the number of a child is somebody else's in /proc. */
+START_TEST(procfs_of_another_pid_namespace)
+{
+	int status = 0;
+	pid_t pid = sys_fork();
+
+	if (pid == 0) {
+		_exit(write_as_first() == 0 ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(namespace_held_by_a_descriptor)
 {
 	struct idmap map = single();
@@ -227,6 +266,7 @@ int main(void)
 	tcase_add_test(tc, single_id);
 	tcase_add_test(tc, map_that_is_not_ours_to_write);
 	tcase_add_test(tc, process_that_is_not_there);
+	tcase_add_test(tc, procfs_of_another_pid_namespace);
 	tcase_add_test(tc, namespace_held_by_a_descriptor);
 	tcase_add_test(tc, failure_leaves_no_child);
 	tcase_add_test(tc, ignored_child_signal);
