@@ -184,7 +184,8 @@ static int cwd_refuse(const struct setup *s, struct error *e)
 	(void)error_set(e, ERRC_INVALID,
 			"working directory \"%s\" is missing in what is mounted above it",
 			shown(s->cwd).text);
-	return error_hint(e, "create it there first; osbx writes nothing to a volume");
+	return error_hint(e, "create it there first, or choose another place: osbx makes nothing "
+			     "in directories of this machine");
 }
 
 static int step_cwd_make(struct setup *s, struct error *e)

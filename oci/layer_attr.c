@@ -39,8 +39,8 @@ static int check_id(const struct idmap *map, int64_t id, bool is_group, struct e
 		return 0;
 	}
 	(void)error_set(e, ERRC_UNSUPPORTED,
-			"image needs %s id %" PRId64 ", this user has %" PRIu64, what, id,
-			ids_count(ranges, n));
+			"image needs %s id %" PRId64 ", there are the ids 0 to %" PRIu64 " only",
+			what, id, ids_count(ranges, n) - 1);
 	if (map->mode == IDMAP_SUBID) {
 		return error_hint(e,
 				"give the user more subordinate ids in /etc/subuid and /etc/subgid");

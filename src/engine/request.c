@@ -64,6 +64,10 @@ static char *host_path(const char *text, struct error *e)
 	if (text[0] == '/') {
 		return mem_strdup(text);
 	}
+	/* "./" reads badly in the middle of a path that an error names. */
+	while (text[0] == '.' && (text[1] == '/' || text[1] == '\0')) {
+		text += text[1] == '/' ? 1 + strspn(text + 1, "/") : 1;
+	}
 	autofree char *cwd = getcwd(NULL, 0);
 
 	/* "(unreachable)/…" when the directory is outside the caller's root. */
@@ -71,7 +75,8 @@ static char *host_path(const char *text, struct error *e)
 		(void)error_sys(e, cwd ? ENOENT : errno, "working directory");
 		return NULL;
 	}
-	return mem_printf("%s/%s", str_eq(cwd, "/") ? "" : cwd, text);
+	return text[0] == '\0' ? mem_strdup(cwd)
+			       : mem_printf("%s/%s", str_eq(cwd, "/") ? "" : cwd, text);
 }
 
 static int volume_check_source(const char *text, const char *src, struct error *e)

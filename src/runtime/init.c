@@ -58,7 +58,10 @@ void init_run(struct init_ctx *c)
 	c->lower_fds = descriptors_new(c->spec->lowers_n);
 	for (size_t i = 0; i < init_steps_n; i++) {
 		if (init_steps[i].run(c, &e) < 0) {
-			(void)error_wrap(&e, "%s", init_steps[i].name);
+			/* What the user can mend reads better without our word for it. */
+			if (e.code == ERRC_SYSTEM || e.code == ERRC_INTERNAL) {
+				(void)error_wrap(&e, "%s", init_steps[i].name);
+			}
 			/* If nobody is there to be told, the end of the channel tells it. */
 			int r = init_send_error(c->sock, &e);
 

@@ -351,6 +351,15 @@ static int (*const op_apply[])(struct apply *a, const struct mount_op *op, struc
 };
 _Static_assert(ARRAY_SIZE(op_apply) == MOUNT_KIND_COUNT, "each kind is applied");
 
+static int op_fail(const struct mount_op *op, struct error *e)
+{
+	const bool is_wanted = op->kind == MOUNT_TREE || op->kind == MOUNT_DIR ||
+			       (op->kind == MOUNT_FS && (op->flags & MOUNT_STRICT) == 0);
+
+	return is_wanted ? error_wrap(e, "mount point %s", op->dst)
+			 : error_wrap(e, "mount %s (%s)", op->dst, mount_kind_name(op->kind));
+}
+
 int mountplan_apply(const struct mountplan *plan, const struct mount_ctx *ctx, struct error *e)
 {
 	AUTO(apply) struct apply a = { .ctx = ctx };
@@ -362,7 +371,7 @@ int mountplan_apply(const struct mountplan *plan, const struct mount_ctx *ctx, s
 		const struct mount_op *op = &plan->ops[i];
 
 		if (op_apply[op->kind](&a, op, e) < 0) {
-			return error_wrap(e, "mount %s (%s)", op->dst, mount_kind_name(op->kind));
+			return op_fail(op, e);
 		}
 	}
 	return 0;

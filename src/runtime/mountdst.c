@@ -209,8 +209,9 @@ static int make_missing(
 		return error_sys(e, errno, "look at the directory it is in");
 	}
 	if (!mountdst_is_own(d, st.st_dev)) {
-		(void)error_set(e, ERRC_INVALID, "it is missing in the volume it lies in");
-		return error_hint(e, "create it there first; osbx writes nothing to a volume");
+		(void)error_set(e, ERRC_INVALID, "it is missing in what is mounted above it");
+		return error_hint(e, "create it there first, or choose another place: osbx makes "
+				     "nothing in directories of this machine");
 	}
 	int fd = make_rest(dir_fd, rest, want_dir);
 

@@ -133,6 +133,20 @@ printf '\357\273\277FIRST=1\nSECOND=a=b\r\n' >"$tmp/bom.env"
 in_image --env-file "$tmp/bom.env" adversary:1 env
 like "$out" '^FIRST=1$' 'a byte order mark is no part of a name'
 
+in_image -v "$tmp/vol:/v" -v "$tmp/other:/v/none" adversary:1 true
+is "$status $err" "125 osbx: mount point /v/none: it is missing in what is mounted above it
+hint: create it there first, or choose another place: osbx makes nothing in directories of this machine" 'a missing mount point is named in plain words'
+cp -r "${OSBX_TEST_DATA:?}/rootfs" "$tmp/dangling"
+ln -s /nothing/there "$tmp/dangling/link"
+in_image -w /link "dir:$tmp/dangling" true
+like "$status $err" '^125 osbx: working directory "/link": a link on the way leads to nothing' 'a working directory behind a dangling link'
+one_line 'in one line'
+if unshare -rpf true 2>/dev/null; then
+	run unshare -rpf "$OSBX" run --network none adversary:1 true
+	like "$status $err" '^125 osbx: .*/proc is that of another pid namespace' 'a /proc of another pid namespace is named'
+	like "$err" '^hint: mount -t proc' 'with the remedy'
+fi
+
 # Users: a number is a number, and nothing else is.
 for user in 4294967295 -1 0x0 '1 ' ' 1' +1 1e3 '' : 1: :1 1:2:3 99999999999999999999 4294967296 0:4294967295; do
 	in_image -u "$user" adversary:1 id -u

@@ -188,7 +188,7 @@ reject endless_id 'f: user id 1099511627776 is out of range'
 case $(ls "$OSBX_ROOT/layers") in
 *single*) accept huge_id 'cat f; stat -c %u f' "in
 0" ;;
-*) reject huge_id 'f: image needs user id 200000, this user has 6553[67]' ;;
+*) reject huge_id 'f: image needs user id 200000, there are the ids 0 to 6553[56] only' ;;
 esac
 reject bad_checksum 'read tar'
 reject truncated 'read tar: Truncated'

@@ -129,7 +129,7 @@ START_TEST(makes_nothing_in_a_volume)
 	ck_assert_int_eq(fstatat(unit_fd, "data/in", &before, 0), 0);
 	ck_assert_int_eq(mountdst_open(&d, "/data/in/x/y", true, &fd, &e), -1);
 	ck_assert_int_eq(e.code, ERRC_INVALID);
-	ck_assert_ptr_nonnull(strstr(e.text, "volume"));
+	ck_assert_ptr_nonnull(strstr(e.text, "mounted above it"));
 	ck_assert_int_ne(e.hint[0], '\0');
 	ck_assert_int_eq(fd, -1);
 	ck_assert_int_eq(fstatat(unit_fd, "data/in", &after, 0), 0);
