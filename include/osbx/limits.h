@@ -35,7 +35,7 @@
 #define LIMIT_XATTR_BYTES     65536
 #define LIMIT_NAME_BYTES      64  /* --name, --hostname: HOST_NAME_MAX of Linux */
 #define LIMIT_CPU_MILLI_MIN   10U /* 1 ms of each 100: the kernel's smallest quota */
-#define LIMIT_CPU_MILLI_MAX   (8192U * 1000U)
+#define LIMIT_CPU_MILLI_MAX   8192000U
 #define LIMIT_MEMORY_MIN      (6ULL << 20) /* PID 1, a shell, and what the kernel has for them */
 #define LIMIT_MEMORY_MAX      (1ULL << 60)
 #define LIMIT_PIDS_MAX        4194304U /* PID_MAX_LIMIT of the kernel */

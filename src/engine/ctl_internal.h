@@ -32,7 +32,7 @@ struct client {
 	struct client *next;
 };
 
-/* A process started by EXEC, until it has ended. */
+/* A process started by EXEC, until it has ended; or a connection that DIAL makes. */
 struct exec {
 	uint32_t tag;
 	bool detached; /* lives on without its client */
@@ -60,6 +60,9 @@ void client_close(struct client *c) NONNULL(1);
 
 /* Start what the client asks for; its answers come by exec_on_packet. */
 int exec_start(struct client *c, const struct packet *p, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* Connect to what the client asks for; likewise. */
+int dial_start(struct client *c, const struct packet *p, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
 /* A packet of the client of a process. 0, or -EPROTO. */
 int exec_on_request(struct client *c, const struct packet *p) NONNULL(1, 2) MUST_CHECK;

@@ -173,13 +173,6 @@ static int request_wait(struct client *c, const struct packet *p, struct error *
 	return 0;
 }
 
-static int request_dial(struct client *c, const struct packet *p, struct error *e)
-{
-	(void)c;
-	(void)p;
-	return error_set(e, ERRC_UNSUPPORTED, "connections into a sandbox are not there yet");
-}
-
 #define RULE_LIVE   1U /* not of one that is on its way out */
 #define RULE_THAWED 2U /* not of a paused one */
 
@@ -201,7 +194,7 @@ static const struct ctl_rule rules[] = {
 	{ CTL_MSG_RENEW, sizeof(struct ctl_renew), 0, 0, RULE_LIVE, request_renew },
 	{ CTL_MSG_STAT, 0, 0, 0, 0, request_stat },
 	{ CTL_MSG_WAIT, 0, 0, 0, 0, request_wait },
-	{ CTL_MSG_DIAL, sizeof(struct ctl_dial), 0, 0, RULE_LIVE | RULE_THAWED, request_dial },
+	{ CTL_MSG_DIAL, sizeof(struct ctl_dial), 0, 0, RULE_LIVE | RULE_THAWED, dial_start },
 	{ CTL_MSG_EXEC, sizeof(struct ctl_exec), 1, 4, RULE_LIVE | RULE_THAWED, exec_start },
 };
 

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@
 
 #include "ctl_internal.h"
 
-#define PROCESS_BYTES_MAX (4U * LIMIT_ARGS_BYTES)
+#define PROCESS_BYTES_MAX ((size_t)4 * LIMIT_ARGS_BYTES)
 #define SEALS             (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 #define STDIO_N           3
 
@@ -251,6 +252,18 @@ static void cgroup_give(const struct keeper *k)
 			idmap_outside(map->gids, map->gids_n, 0));
 }
 
+/* From here on packets of this tag are for the client. */
+static void exec_add(struct client *c, uint32_t tag, bool detached)
+{
+	struct ctl *ctl = c->ctl;
+	struct exec *x = mem_new(struct exec);
+
+	*x = (struct exec){ .tag = tag, .detached = detached, .client = c, .next = ctl->execs };
+	ctl->execs = x;
+	c->exec = x;
+	c->stage = CLIENT_EXEC;
+}
+
 int exec_start(struct client *c, const struct packet *p, struct error *e)
 {
 	struct ctl *ctl = c->ctl;
@@ -279,17 +292,27 @@ int exec_start(struct client *c, const struct packet *p, struct error *e)
 	if (start_send(ctl->keeper, tag, tty, fds, e) < 0) {
 		return -1;
 	}
-	struct exec *x = mem_new(struct exec);
+	exec_add(c, tag, (request.flags & CTL_EXEC_DETACH) != 0);
+	return 0;
+}
 
-	*x = (struct exec){
-		.tag = tag,
-		.detached = (request.flags & CTL_EXEC_DETACH) != 0,
-		.client = c,
-		.next = ctl->execs,
-	};
-	ctl->execs = x;
-	c->exec = x;
-	c->stage = CLIENT_EXEC;
+int dial_start(struct client *c, const struct packet *p, struct error *e)
+{
+	struct ctl_dial request;
+
+	memcpy(&request, p->payload, sizeof(request));
+	const struct execd_dial d = { .tag = tag_new(c->ctl), .port = request.port };
+	int r = execd_send(
+			c->ctl->keeper->launch->control_fd, EXECD_MSG_DIAL, &d, sizeof(d), NULL, 0);
+
+	if (r == -EAGAIN) {
+		return error_set(e, ERRC_UNAVAILABLE, "the sandbox does not answer");
+	}
+	if (r < 0) {
+		return error_sys(e, -r, "connect to a port of the sandbox");
+	}
+	/* The attempt ends by itself, whether its client waits or not. */
+	exec_add(c, d.tag, true);
 	return 0;
 }
 
@@ -340,6 +363,32 @@ static int exec_on_exited(struct ctl *ctl, struct exec *x, const struct packet *
 	return 0;
 }
 
+/* Whoever has taken over PID 1 could send anything, a directory of the host's it was given, too. */
+static bool is_connection(int fd)
+{
+	int type = 0;
+	int domain = 0;
+	socklen_t n = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 &&
+	       (domain == AF_INET || domain == AF_INET6);
+}
+
+static int exec_on_dialled(struct ctl *ctl, struct exec *x, const struct packet *p)
+{
+	struct client *c = x->client;
+
+	if (p->len != sizeof(struct execd_tag) || p->fds_n != 1 || !is_connection(p->fds[0])) {
+		return -EPROTO;
+	}
+	exec_free(ctl, x);
+	if (c) {
+		client_answer(c, CTL_MSG_DIALLED, NULL, 0, p->fds[0]);
+	}
+	return 0;
+}
+
 int ctl_on_packet(struct ctl *c, struct packet *p)
 {
 	uint32_t tag = 0;
@@ -360,6 +409,8 @@ int ctl_on_packet(struct ctl *c, struct packet *p)
 		return exec_on_failed(c, x, p);
 	case EXECD_MSG_EXITED:
 		return exec_on_exited(c, x, p);
+	case EXECD_MSG_DIALLED:
+		return exec_on_dialled(c, x, p);
 	default:
 		return -EPROTO;
 	}
