@@ -23,7 +23,7 @@
 
 #define GC_PREFIX       ".gc-"
 #define GC_RANDOM_BYTES 8U
-#define PARTIAL_KEPT_S  (24 * 60 * 60)
+#define PARTIAL_KEPT_S  86400
 #define TEMP_SUFFIX     ".tmp" /* of file_write_at */
 
 struct gc {
