@@ -46,7 +46,12 @@ int fd_set_cloexec(int fd, bool on) MUST_CHECK;
 /* A new open file description of a pipe or terminal of the caller, O_NONBLOCK, through
  * /proc/self/fd, so that the caller's own flags stay. fd or -errno. */
 int fd_reopen_nonblock(int fd, int access_mode) MUST_CHECK;
-/* Sealed, executable memfd with these bytes (memfd_create(2); MFD_EXEC since 6.3). fd or -errno. */
+/* Empty memfd that can be sealed (memfd_create(2)), executable or not (said since Linux 6.3). fd or
+ * -errno. */
+int fd_memfd(const char *name, bool executable) NONNULL(1) MUST_CHECK;
+/* Write to it, from the beginning, and seal it: nobody changes it any more. 0 or -errno. */
+int fd_memfd_seal(int fd, const void *p, size_t n) MUST_CHECK;
+/* Both at once. fd or -errno. */
 int fd_memfd_sealed(const char *name, const void *p, size_t n, bool executable)
 		NONNULL(1) MUST_CHECK;
 

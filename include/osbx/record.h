@@ -72,9 +72,9 @@ int record_save(const struct record *r, const struct sandbox_request *req, const
 /* Nobody needs request.json and state.json any more: remove them ahead of the rest, while the
  * sandbox is still ending. The record itself stays. */
 void record_begin_remove(const struct record *r) NONNULL(1);
-/* The same of upper and work, once nothing runs in the sandbox any more. What cannot be removed now
- * is left to record_remove. */
-void record_clear_trees(const struct record *r) NONNULL(1);
+/* The same of upper and work, once nothing runs in the sandbox any more, and, if it is all then, of
+ * their directory. What cannot be removed now is left to record_remove. */
+void record_clear_files(const struct dirs *dirs, struct record *r) NONNULL(1, 2);
 #define RECORD_KEEP_FILES 1U /* upper, request.json and state.json in ROOT */
 #define RECORD_KEEP_LIVE  2U /* the live directory, the name, and request.json in ROOT */
 

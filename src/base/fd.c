@@ -315,20 +315,22 @@ int fd_reopen_nonblock(int fd, int access_mode)
 	return fd_open(path, (access_mode & O_ACCMODE) | O_NONBLOCK, 0);
 }
 
-int fd_memfd_sealed(const char *name, const void *p, size_t n, bool executable)
+int fd_memfd(const char *name, bool executable)
 {
 	const unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	autoclose int fd = memfd_create(name, flags | (executable ? MFD_EXEC : MFD_NOEXEC_SEAL));
-	int r = 0;
+	int fd = memfd_create(name, flags | (executable ? MFD_EXEC : MFD_NOEXEC_SEAL));
 
 	/* Linux before 6.3 does not know the two flags: executable it is, always. */
 	if (fd < 0 && errno == EINVAL) {
 		fd = memfd_create(name, flags);
 	}
-	if (fd < 0) {
-		return -errno;
-	}
-	r = fd_write_all(fd, p, n);
+	return fd < 0 ? -errno : fd;
+}
+
+int fd_memfd_seal(int fd, const void *p, size_t n)
+{
+	int r = fd_write_all(fd, p, n);
+
 	if (r < 0) {
 		return r;
 	}
@@ -338,5 +340,13 @@ int fd_memfd_sealed(const char *name, const void *p, size_t n, bool executable)
 					0) {
 		return -errno;
 	}
-	return TAKE_FD(fd);
+	return 0;
+}
+
+int fd_memfd_sealed(const char *name, const void *p, size_t n, bool executable)
+{
+	autoclose int fd = fd_memfd(name, executable);
+	int r = fd < 0 ? fd : fd_memfd_seal(fd, p, n);
+
+	return r < 0 ? r : TAKE_FD(fd);
 }

@@ -71,7 +71,7 @@ static uint32_t ids_count(const struct idmap_range *ranges, size_t n)
 	return end;
 }
 
-static int config_make(struct sandbox *s, struct error *e)
+static int config_write(struct sandbox *s, struct error *e)
 {
 	AUTO(buf) struct buf text = BUF_INIT(CONFIG_BYTES_MAX);
 	uint32_t uids = ids_count(s->map.uids, s->map.uids_n);
@@ -88,22 +88,30 @@ static int config_make(struct sandbox *s, struct error *e)
 	int r = execd_config_encode(&config, &text);
 
 	if (r == 0) {
-		r = fd_memfd_sealed("osbx-config", text.p, text.n, false);
+		r = fd_memfd_seal(s->spec.config_fd, text.p, text.n);
 	}
-	if (r < 0) {
-		return error_sys(e, -r, "configuration of PID 1");
-	}
-	s->spec.config_fd = r;
-	return 0;
+	return r < 0 ? error_sys(e, -r, "configuration of PID 1") : 0;
 }
 
 int programs_make(struct sandbox *s, struct error *e)
 {
-	if (config_make(s, e) < 0) {
+	s->spec.config_fd = fd_memfd("osbx-config", false);
+	/* Not the file of osbx itself: a guest reaches it as /proc/1/exe (CVE-2019-5736). */
+	s->spec.execd_fd = fd_memfd("osbx-execd", true);
+	if (s->spec.config_fd < 0 || s->spec.execd_fd < 0) {
+		int r = s->spec.config_fd < 0 ? s->spec.config_fd : s->spec.execd_fd;
+
+		return error_sys(e, -r, "memory for the program of PID 1");
+	}
+	return 0;
+}
+
+int programs_write(struct sandbox *s, struct error *e)
+{
+	if (config_write(s, e) < 0) {
 		return -1;
 	}
-	/* Sealed, and not the file of osbx itself: a guest reaches it as /proc/1/exe
-	 * (CVE-2019-5736). */
-	s->spec.execd_fd = fd_memfd_sealed("osbx-execd", execd_image, execd_image_size, true);
-	return s->spec.execd_fd < 0 ? error_sys(e, -s->spec.execd_fd, "program of PID 1") : 0;
+	int r = fd_memfd_seal(s->spec.execd_fd, execd_image, execd_image_size);
+
+	return r < 0 ? error_sys(e, -r, "program of PID 1") : 0;
 }

@@ -393,10 +393,15 @@ void record_begin_remove(const struct record *r)
 	(void)unlinkat(r->live_fd, CTL_SOCKET, 0);
 }
 
-void record_clear_trees(const struct record *r)
+void record_clear_files(const struct dirs *dirs, struct record *r)
 {
+	struct place_name name = place_in(SANDBOXES, "", r->id.text);
+
 	(void)!file_remove_tree_at(r->dir_fd, "upper");
 	(void)!file_remove_tree_at(r->dir_fd, "work");
+	if (unlinkat(dirs->root_fd, name.text, AT_REMOVEDIR) == 0) {
+		fd_close(&r->dir_fd);
+	}
 }
 
 /* Of the files, everything but what keep says. */

@@ -194,10 +194,10 @@ static void main_on_exited(void *ctx)
  * removal. */
 static void main_on_quiet(void *ctx)
 {
-	const struct sandbox *s = ctx;
+	struct sandbox *s = ctx;
 
 	if (!s->req->keep) {
-		record_clear_trees(&s->record);
+		record_clear_files(&s->dirs, &s->record);
 	}
 }
 
@@ -250,7 +250,7 @@ static int launch_meanwhile(void *ctx, struct error *e)
 		.ctx = s,
 	};
 
-	if (record_save(&s->record, s->req, s->img, &s->map, e) < 0) {
+	if (programs_write(s, e) < 0 || record_save(&s->record, s->req, s->img, &s->map, e) < 0) {
 		return -1;
 	}
 	/* From here on the record keeps the image. */
@@ -290,7 +290,6 @@ static int phase_launch(struct sandbox *s, struct error *e)
 		.ctx = s,
 	};
 
-	limits_prepare(s);
 	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0 ||
 			limits_apply(s, e) < 0) {
 		return -1;

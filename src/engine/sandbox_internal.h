@@ -54,8 +54,10 @@ void sources_close(struct sandbox *s);
 int sources_check_rootfs(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* The filter of --seccomp FILE; early, because compiling one may begin the program anew. */
 int filter_compile(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
-/* The memfds of execd and of its configuration, into s->spec. */
+/* The memfds of execd and of its configuration, into s->spec: empty, for the child to inherit. */
 int programs_make(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* Fill and seal them, before the child may execute the one. */
+int programs_write(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 
 /* Under systemd, go where controllers are and where neither unit nor session ends the sandbox. */
 void limits_prepare(struct sandbox *s) NONNULL(1);

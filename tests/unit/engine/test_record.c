@@ -80,8 +80,15 @@ START_TEST(trees_go_ahead)
 	dirs_make();
 	make(&r, NULL);
 	ck_assert_int_eq(mkdirat(r.dir_fd, "upper/a", 0), 0);
-	record_clear_trees(&r);
+	/* What is not known there stays, and so does the directory. */
+	ck_assert_int_eq(mkdirat(r.dir_fd, "other", 0700), 0);
+	record_clear_files(&dirs, &r);
+	ck_assert_int_ge(r.dir_fd, 0);
 	ck_assert(!exists(r.dir_fd, "upper", "") && !exists(r.dir_fd, "work", ""));
+	ck_assert_int_eq(unlinkat(r.dir_fd, "other", AT_REMOVEDIR), 0);
+	record_clear_files(&dirs, &r);
+	ck_assert_int_eq(r.dir_fd, -1);
+	ck_assert(!exists(dirs.root_fd, "sandboxes/", r.id.text));
 	ck_assert(record_is_live(&dirs, r.id.text));
 	ck_assert_int_eq(record_remove(&dirs, &r, &single, -1, 0, &e), 0);
 	ck_assert_uint_eq(entries(dirs.root_fd, "sandboxes"), 0);
