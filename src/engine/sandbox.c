@@ -290,6 +290,7 @@ static int phase_launch(struct sandbox *s, struct error *e)
 		.ctx = s,
 	};
 
+	limits_prepare(s);
 	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0 ||
 			limits_apply(s, e) < 0) {
 		return -1;
