@@ -44,6 +44,7 @@ void layout_done(struct layout *l)
 	free(l->label);
 	fd_close(&l->dir_fd);
 	staging_done(&l->staging);
+	pull_signals_release(&l->signals);
 	*l = (struct layout)LAYOUT_INIT;
 }
 
@@ -70,6 +71,7 @@ static int layout_dir_open(const struct ref *ref, struct layout *l, struct error
 		return open_failed(ref, fd, e);
 	}
 	l->dir_fd = fd;
+	pull_signals_hold(&l->signals);
 	return oci_layout_read(l, ref, e);
 }
 
@@ -101,7 +103,12 @@ static int archive_open(struct store *st, const struct ref *ref, uint64_t max, s
 	autoclose int archive = archive_file_open(ref, e);
 	int r = 0;
 
-	if (archive < 0 || store_staging(st, &l->staging, e) < 0) {
+	if (archive < 0) {
+		return -1;
+	}
+	/* Not before: to open a named pipe may take for ever. */
+	pull_signals_hold(&l->signals);
+	if (store_staging(st, &l->staging, e) < 0) {
 		return -1;
 	}
 	r = file_mkdir_at(l->staging.dir_fd, "archive", 0700);

@@ -18,6 +18,7 @@
 
 #include "manifest.h"
 #include "platform.h"
+#include "pull_signals.h"
 #include "store_internal.h"
 #include "unpack.h"
 
@@ -69,6 +70,7 @@ struct layout {
 	bool is_ours;
 	char *label; /* "oci:DIR" */
 	struct staging staging;
+	struct pull_signals signals; /* put off until the staging is removed */
 	struct layout_image *images;
 	size_t images_n;
 };

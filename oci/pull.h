@@ -24,8 +24,6 @@
 #ifndef OSBX_OCI_PULL_H
 #define OSBX_OCI_PULL_H
 
-#include <signal.h>
-
 #include <osbx/limits.h>
 #include <osbx/registry.h>
 
@@ -64,24 +62,6 @@ void part_remove(int dir_fd, const struct part *p, const struct digest *d) NONNU
 /* Digest of its bytes. */
 int part_digest(const struct part *p, struct digest *out_d, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
-
-/*
- * Signals that end a pull are put off until it has cleared up behind itself (pull_signals.c).
- */
-
-struct pull_signals {
-	bool is_held;
-	int taken; /* the one that came, 0: none */
-	sigset_t set;
-	sigset_t before;
-};
-
-/* Hold back SIGINT, SIGTERM and SIGHUP, those that are not ignored. */
-void pull_signals_hold(struct pull_signals *s) NONNULL(1);
-/* Has one come? */
-bool pull_signals_look(struct pull_signals *s) NONNULL(1);
-/* Let them through again, the one that came too: its handler runs, or this process ends. */
-void pull_signals_release(struct pull_signals *s) NONNULL(1);
 
 enum download_stage {
 	DOWNLOAD_NONE,

@@ -3,7 +3,7 @@
 
 #include <osbx/compiler.h>
 
-#include "pull.h"
+#include "pull_signals.h"
 
 static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
 

@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -331,6 +332,30 @@ static void tell_all(struct batch *b)
 	}
 }
 
+/* Has a signal come that the caller holds back (pull_signals_hold) until all is undone? */
+static bool is_interrupted(void)
+{
+	sigset_t set;
+
+	return sigpending(&set) == 0 &&
+	       (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1 ||
+			       sigismember(&set, SIGHUP) == 1);
+}
+
+/* A moment at most, so that a signal is noticed. */
+static int wait_a_moment(struct pollfd *fds, size_t n, struct error *e)
+{
+	if (poll(fds, n, PROGRESS_MS) < 0 && errno != EINTR) {
+		return error_sys(e, errno, "wait for unpack");
+	}
+	return 0;
+}
+
+static int interrupted(struct error *e)
+{
+	return error_set(e, ERRC_UNAVAILABLE, "interrupted");
+}
+
 static int wait_for_helpers(struct batch *b, struct error *e)
 {
 	const struct unpack_feed *feed = b->opts->feed;
@@ -346,10 +371,11 @@ static int wait_for_helpers(struct batch *b, struct error *e)
 	}
 	assert(n > 0);
 	fds[n] = (struct pollfd){ .fd = feed ? feed->fd : -1, .events = POLLIN };
-	if (poll(fds, n + 1, feed || b->opts->progress ? PROGRESS_MS : -1) < 0 && errno != EINTR) {
-		return error_sys(e, errno, "wait for unpack");
+	if (wait_a_moment(fds, n + 1, e) < 0) {
+		return -1;
 	}
-	if (feed && feed->pump(feed->ctx, e) < 0) {
+	/* Whoever feeds looks himself. */
+	if (feed ? feed->pump(feed->ctx, e) < 0 : is_interrupted() && interrupted(e) < 0) {
 		return -1;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -488,6 +514,14 @@ int unpack_layers(struct store *st, const struct unpack_opts *opts, struct unpac
 static int run_archive(struct worker *w, struct error *e)
 {
 	while (w->stage != WORKER_DONE) {
+		struct pollfd p = { .fd = w->sock, .events = POLLIN };
+
+		if (wait_a_moment(&p, 1, e) < 0 || (is_interrupted() && interrupted(e) < 0)) {
+			return -1;
+		}
+		if (p.revents == 0) {
+			continue;
+		}
 		if (worker_receive(w, e) < 0 ||
 				(w->stage == WORKER_UNPACKED && worker_finish(w, e) < 0)) {
 			return -1;

@@ -106,6 +106,37 @@ while [ "$i" -lt 30 ]; do
 done
 is "$left" 0 'TERM in the first thirty milliseconds leaves nothing'
 
+# So does one that ends a load.
+"$OSBX" save -o "$tmp/whole.tar" adversary:1 2>/dev/null
+left=0
+for signo in TERM HUP; do
+	mkfifo "$tmp/slow.$signo"
+	{ head -c 300000 "$tmp/whole.tar" && sleep 20; } >"$tmp/slow.$signo" 2>/dev/null &
+	holder=$!
+	OSBX_ROOT="$tmp/root3" "$OSBX" load -q "oci-archive:$tmp/slow.$signo" >/dev/null 2>"$tmp/err" &
+	pid=$!
+	sleep 0.5
+	kill -$signo "$pid"
+	wait "$pid" 2>/dev/null
+	like "$?" '^(143|129)$' "$signo ends a load whose archive has stalled"
+	kill "$holder" 2>/dev/null
+	wait "$holder" 2>/dev/null
+	left=$((left + $(find "$tmp/root3/staging" "$tmp/root3/layers" -mindepth 1 -name '.*' -o -mindepth 1 -path '*staging/*' | wc -l)))
+done
+i=0
+while [ "$i" -lt 20 ]; do
+	OSBX_ROOT="$tmp/root3" "$OSBX" load -q "oci:${OSBX_TEST_DATA:?}/python" >/dev/null 2>&1 &
+	pid=$!
+	sleep "0.0$((i / 5))$((i % 5 * 2))"
+	kill -TERM "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	left=$((left + $(find "$tmp/root3/staging" "$tmp/root3/layers" -mindepth 1 -name '.staging*' -o -mindepth 1 -path '*root3/staging/*' | wc -l)))
+	i=$((i + 1))
+done
+is "$left" 0 'and nothing is left in the store'
+OSBX_ROOT="$tmp/root3" "$OSBX" images -q | sort -u | OSBX_ROOT="$tmp/root3" xargs -r "$OSBX" rmi -f -q 2>/dev/null
+OSBX_ROOT="$tmp/root3" "$OSBX" gc -q
+
 # The caller's surroundings.
 for mask in 077 000; do
 	out=$(umask $mask && "$OSBX" run --network none adversary:1 sh -c 'umask; stat -c %a /etc /etc/hosts /dev/shm; touch /x; stat -c %a /x' | xargs)
