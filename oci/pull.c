@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,8 @@ static int pull_from(struct store *st, const struct ref *ref, const struct pull_
 {
 	AUTO(credential) struct credential found = CREDENTIAL_INIT;
 	const struct credential *credential = opts->credential;
+
+	assert(ref->domain);
 
 	if (!credential && credential_find(ref->domain, ref->repository, &found, e) < 0) {
 		return -1;

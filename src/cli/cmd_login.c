@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -242,6 +243,8 @@ static int credential_get(const struct login_args *args, struct credential *c, s
 /* As the client reads it back: "USER:PASSWORD". */
 static int user_check(const struct credential *c, struct error *e)
 {
+	assert(c->user);
+
 	return c->user[0] == '\0' || strchr(c->user, ':')
 			       ? error_set(e, ERRC_INVALID,
 						 "a user name is not empty and has no colon")
@@ -251,6 +254,8 @@ static int user_check(const struct credential *c, struct error *e)
 static int login(const char *domain, const struct login_args *args, char **out_where,
 		struct error *e)
 {
+	assert(domain);
+
 	AUTO(credential) struct credential c = CREDENTIAL_INIT;
 	AUTO(config) struct config config = { .unpack_max = 0 };
 
@@ -281,7 +286,7 @@ static int login_run(int argc, char **argv)
 	if (r != 0) {
 		return r < 0 ? cli_fail(&e) : 0;
 	}
-	AUTO(buf) struct buf out = BUF_INIT(2U * LIMIT_PATH_BYTES);
+	AUTO(buf) struct buf out = BUF_INIT((size_t)2 * LIMIT_PATH_BYTES);
 	autofree char *domain = NULL;
 	autofree char *where = NULL;
 
@@ -305,6 +310,13 @@ const struct args_command cmd_login = {
 
 static const struct args_option logout_options[] = { { .name = NULL } };
 
+static int logout(const char *domain, bool *out_found, struct error *e)
+{
+	assert(domain);
+
+	return credential_remove(domain, out_found, e);
+}
+
 static int logout_run(int argc, char **argv)
 {
 	struct error e = ERROR_INIT;
@@ -320,7 +332,7 @@ static int logout_run(int argc, char **argv)
 	bool found = false;
 
 	if (domain_of(operands[0] ? operands[0] : LOGIN_HUB, &domain, &e) < 0 ||
-			credential_remove(domain, &found, &e) < 0) {
+			logout(domain, &found, &e) < 0) {
 		return cli_fail(&e);
 	}
 	r = found ? buf_appendf(&out, "removed the credentials for %s\n", domain)

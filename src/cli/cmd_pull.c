@@ -34,10 +34,8 @@ static const struct args_option pull_options[] = {
 	{ .name = NULL },
 };
 
-static void result_json(struct json_writer *w, const struct pull_result *r)
+static void result_json(struct json_writer *w, const struct pull_result *r, const char *shown)
 {
-	autofree char *shown = ref_familiar(r->name);
-
 	json_object_begin(w, NULL);
 	json_add_string(w, "name", shown);
 	json_add_string(w, "fullName", r->name);
@@ -46,10 +44,10 @@ static void result_json(struct json_writer *w, const struct pull_result *r)
 	json_object_end(w);
 }
 
-static int result_print(const struct pull_result *r, const struct pull_args *args)
+static int result_print(
+		const struct pull_result *r, const struct pull_args *args, const char *shown)
 {
-	AUTO(buf) struct buf out = BUF_INIT(2U * LIMIT_REF_BYTES);
-	autofree char *shown = ref_familiar(r->name);
+	AUTO(buf) struct buf out = BUF_INIT((size_t)2 * LIMIT_REF_BYTES);
 	int n = args->quiet ? buf_appendf(&out, "%s\n", shown)
 		: r->pulled ? buf_appendf(&out, "pulled %s\n", shown)
 			    : buf_appendf(&out, "%s is up to date\n", shown);
@@ -94,11 +92,12 @@ static int pull_all(struct cli_store *cs, char *const *names, const struct pull_
 	for (; *names; names++) {
 		AUTO(pull_result) struct pull_result result = { .image = NULL };
 		int r = pull_one(cs, *names, args, config, &result);
+		autofree char *shown = result.name ? ref_familiar(result.name) : NULL;
 
 		if (r == 0 && args->json) {
-			result_json(&w, &result);
+			result_json(&w, &result, shown);
 		} else if (r == 0) {
-			r = result_print(&result, args);
+			r = result_print(&result, args, shown);
 		}
 		status = status ? status : r;
 	}
