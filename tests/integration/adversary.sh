@@ -167,13 +167,16 @@ like "$out" '^FIRST=1$' 'a byte order mark is no part of a name'
 in_image -v "$tmp/vol:/v" -v "$tmp/other:/v/none" adversary:1 true
 is "$status $err" "125 osbx: mount point /v/none: it is missing in what is mounted above it
 hint: create it there first, or choose another place: osbx makes nothing in directories of this machine" 'a missing mount point is named in plain words'
-cp -r "${OSBX_TEST_DATA:?}/rootfs" "$tmp/dangling"
-ln -s /nothing/there "$tmp/dangling/link"
-in_image -w /link "dir:$tmp/dangling" true
-like "$status $err" '^125 osbx: working directory "/link": a link on the way leads to nothing' 'a working directory behind a dangling link'
-one_line 'in one line'
+# With one range for all sandboxes the caller's own files are nobody's, and dir: is refused.
+if [ "$OSBX_TEST_MODE" != identity ]; then
+	cp -r "${OSBX_TEST_DATA:?}/rootfs" "$tmp/dangling"
+	ln -s /nothing/there "$tmp/dangling/link"
+	in_image -w /link "dir:$tmp/dangling" true
+	like "$status $err" '^125 osbx: working directory "/link": a link on the way leads to nothing' 'a working directory behind a dangling link'
+	one_line 'in one line'
+fi
 if unshare -rpf true 2>/dev/null; then
-	run unshare -rpf "$OSBX" run --network none adversary:1 true
+	run env OSBX_ROOT="$tmp/root3" unshare -rpf "$OSBX" run @host -- true
 	like "$status $err" '^125 osbx: .*/proc is that of another pid namespace' 'a /proc of another pid namespace is named'
 	like "$err" '^hint: mount -t proc' 'with the remedy'
 fi
@@ -185,13 +188,15 @@ for user in 4294967295 -1 0x0 '1 ' ' 1' +1 1e3 '' : 1: :1 1:2:3 9999999999999999
 	one_line "user '$user' in one line"
 done
 
-cp -r "${OSBX_TEST_DATA:?}/rootfs" "$tmp/users"
-truncate -s 2M "$tmp/users/etc/passwd"
-in_image "dir:$tmp/users" sh -c 'id -u; echo $HOME'
-is "$(echo $out)" '0 /' 'a list of users that is too large is as good as none'
-in_image -u app "dir:$tmp/users" true
-is "$status" 125 'unless a user is looked for in it'
-one_line 'which is said in one line'
+if [ "$OSBX_TEST_MODE" != identity ]; then
+	cp -r "${OSBX_TEST_DATA:?}/rootfs" "$tmp/users"
+	truncate -s 2M "$tmp/users/etc/passwd"
+	in_image "dir:$tmp/users" sh -c 'id -u; echo $HOME'
+	is "$(echo $out)" '0 /' 'a list of users that is too large is as good as none'
+	in_image -u app "dir:$tmp/users" true
+	is "$status" 125 'unless a user is looked for in it'
+	one_line 'which is said in one line'
+fi
 
 # Everything at once.
 for i in 1 2 3 4 5 6 7 8 9 10; do
