@@ -64,6 +64,26 @@ int ctl_expect(int sock, enum ctl_msg want, struct packet *out_p, int64_t deadli
 /* Request and OK in one: stop, signal, pause, resume, renew. */
 int ctl_request(const struct dirs *dirs, const struct id *id, enum ctl_msg type,
 		const void *payload, uint32_t n, struct error *e) MUST_CHECK NONNULL(1, 2, 6);
+/* A process to start in a running sandbox; all borrowed. */
+struct exec_opts {
+	const struct strv *argv;
+	const struct strv *env; /* adds to the main process's */
+	const char *cwd;        /* NULL: the main process's */
+	const char *user;       /* NULL: likewise */
+	bool interactive;       /* forward standard input */
+	bool tty;
+	bool detach; /* without input and output; it lives on when this call has returned */
+	int in_fd;   /* the caller's descriptors */
+	int out_fd;
+	int err_fd;
+};
+
+/* Start a process and keep its terminal or pipes until it has ended (detached: until it has been
+ * started). Signals of this process are forwarded to it; when this process dies, so do it and its
+ * children. *out_status is its exit code or 128 + signal. ERRC_NO_COMMAND, ERRC_NOT_EXECUTABLE,
+ * ERRC_CONFLICT when the sandbox is paused or not alive. */
+int sandbox_exec(const struct dirs *dirs, const struct id *id, const struct exec_opts *opts,
+		int *out_status, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
 /* Remove a sandbox, alive (force: killed first) or ended, with everything it has. Idempotent and
  * resumable. ERRC_CONFLICT when alive without force. */
 int sandbox_remove(const struct dirs *dirs, const struct id *id, bool force,

@@ -11,7 +11,7 @@
  *   SIGNAL {signo, all}      -> OK
  *   PAUSE, RESUME            -> OK when cgroup.events says so
  *   RENEW {expires_ms}       -> OK; refused once it has expired
- *   STAT                     -> STATS {numbers of the sandbox's cgroup}
+ *   STAT                     -> STATS {numbers of the sandbox's cgroup and processes}
  *   WAIT                     -> ENDED {status} when the sandbox has ended and is cleared away
  *   DIAL {port}              -> DIALLED {fd}, a socket connected inside the sandbox
  *   EXEC {flags; fds}        -> STARTED {pid; fd: pty master with a tty}

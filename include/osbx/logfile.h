@@ -63,6 +63,20 @@ struct log_record {
 	struct span text;
 };
 
+struct log_reader {
+	int dir_fd; /* borrowed */
+	int fd;
+	struct buf bytes;
+	size_t at;
+};
+
+/* Read a log from its oldest record on. dir_fd stays the caller's. */
+void log_reader_init(struct log_reader *r, int dir_fd) NONNULL(1);
+void log_reader_done(struct log_reader *r);
+AUTO_DEFINE(log_reader, struct log_reader, log_reader_done);
+/* The next record, borrowed until the next call. 1, 0 when there is none yet (call again later), or
+ * -errno. */
+int log_reader_next(struct log_reader *r, struct log_record *out_record) NONNULL(1, 2) MUST_CHECK;
 /* Take a line of a log (without its newline) apart. 0 or -EBADMSG. */
 int log_record_parse(struct span line, struct log_record *out_record) NONNULL(2) MUST_CHECK;
 

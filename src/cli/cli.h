@@ -14,6 +14,18 @@
 #include <osbx/store.h>
 
 extern const struct args_command cmd_run;        /* cmd_run.c */
+extern const struct args_command cmd_ps;         /* cmd_ps.c */
+extern const struct args_command cmd_inspect;    /* cmd_inspect.c */
+extern const struct args_command cmd_logs;       /* cmd_logs.c */
+extern const struct args_command cmd_exec;       /* cmd_exec.c */
+extern const struct args_command cmd_stats;      /* cmd_stats.c */
+extern const struct args_command cmd_wait;       /* cmd_wait.c */
+extern const struct args_command cmd_stop;       /* cmd_stop.c */
+extern const struct args_command cmd_kill;       /* cmd_stop.c */
+extern const struct args_command cmd_rm;         /* cmd_stop.c */
+extern const struct args_command cmd_pause;      /* cmd_stop.c */
+extern const struct args_command cmd_resume;     /* cmd_stop.c */
+extern const struct args_command cmd_renew;      /* cmd_stop.c */
 extern const struct args_command cmd_load;       /* cmd_load.c */
 extern const struct args_command cmd_images;     /* cmd_images.c */
 extern const struct args_command cmd_pull;       /* cmd_pull.c */

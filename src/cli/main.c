@@ -16,6 +16,18 @@
 
 const struct args_command *const cli_commands[] = {
 	&cmd_run,
+	&cmd_exec,
+	&cmd_ps,
+	&cmd_inspect,
+	&cmd_logs,
+	&cmd_stats,
+	&cmd_wait,
+	&cmd_stop,
+	&cmd_kill,
+	&cmd_rm,
+	&cmd_pause,
+	&cmd_resume,
+	&cmd_renew,
 	&cmd_pull,
 	&cmd_load,
 	&cmd_save,

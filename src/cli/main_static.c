@@ -8,6 +8,7 @@
 static const struct args_command *const own_commands[] = {
 	&cmd_run,
 	&cmd_keeper,
+	&cmd_exec,
 };
 
 int main(int argc, char **argv)

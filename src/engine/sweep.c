@@ -192,17 +192,20 @@ static int live_sweep(struct sweep *w, const char *id)
 	if (live_fd < 0) {
 		return live_fd == -ENOENT ? 0 : live_fd;
 	}
-	autoclose int lock_fd = lock_try_at(live_fd, "lock", LOCK_MODE_EXCLUSIVE);
+	/* Shared: an exclusive one others would take for a sign of life. */
+	autoclose int probe_fd = lock_try_at(live_fd, "lock", LOCK_MODE_SHARED);
+	bool is_live = probe_fd == -EWOULDBLOCK;
 
-	if (lock_fd == -EWOULDBLOCK) {
-		int r = refs_add(w, id, REFS_OF_LIVE);
+	if (is_live || (probe_fd >= 0 && is_retained(w, live_fd))) {
+		int r = refs_add(w, id, is_live ? REFS_OF_LIVE : REFS_OF_DEAD);
 
 		return r < 0 ? r : 0;
 	}
-	if (lock_fd >= 0 && is_retained(w, live_fd)) {
-		int r = refs_add(w, id, REFS_OF_DEAD);
+	fd_close(&probe_fd);
+	autoclose int lock_fd = lock_try_at(live_fd, "lock", LOCK_MODE_EXCLUSIVE);
 
-		return r < 0 ? r : 0;
+	if (lock_fd == -EWOULDBLOCK) {
+		return 0; /* somebody else has come first */
 	}
 	return lock_fd < 0 ? lock_fd : dead_sweep(w, id, live_fd);
 }

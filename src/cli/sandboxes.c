@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <osbx/clock.h>
+#include <osbx/limits.h>
+#include <osbx/mem.h>
+#include <osbx/str.h>
+
+#include "cli.h"
+#include "sandboxes.h"
+
+static void add_time(struct json_writer *w, const char *name, int64_t ms)
+{
+	char text[CLOCK_RFC3339_MAX];
+
+	clock_rfc3339(ms, text, sizeof(text));
+	json_add_string(w, name, ms != 0 ? text : NULL);
+}
+
+static void add_labels(struct json_writer *w, const struct strv *labels)
+{
+	json_object_begin(w, "labels");
+	strv_for_each(labels, i) {
+		const char *eq = strchr(labels->v[i], '=');
+		bool again = false;
+
+		/* The last one of a key is the one that counts. */
+		for (size_t k = i + 1; eq && k < labels->n && !again; k++) {
+			again = strncmp(labels->v[k], labels->v[i],
+						(size_t)(eq - labels->v[i]) + 1) == 0;
+		}
+		if (eq && !again) {
+			autofree char *key = mem_dup(labels->v[i], (size_t)(eq - labels->v[i]));
+
+			json_add_string(w, key, eq + 1);
+		}
+	}
+	json_object_end(w);
+}
+
+static void add_status(struct json_writer *w, const struct sandbox_state *s)
+{
+	json_object_begin(w, "status");
+	json_add_string(w, "state", state_name(s->code));
+	json_add_string(w, "reason", s->reason);
+	json_add_string(w, "message", s->message);
+	if (s->exit_status >= 0) {
+		json_add_i64(w, "exitStatus", s->exit_status);
+	}
+	add_time(w, "startedAt", s->started_ms);
+	add_time(w, "endedAt", s->ended_ms);
+	json_object_end(w);
+}
+
+void sandbox_info_format(
+		const struct sandbox_info *info, const struct json *request, struct json_writer *w)
+{
+	const struct sandbox_state *s = &info->state;
+
+	json_object_begin(w, NULL);
+	json_add_string(w, "id", s->id.text);
+	json_add_string(w, "name", s->name);
+	json_add_string(w, "image", s->image);
+	add_labels(w, &s->labels);
+	add_status(w, s);
+	add_time(w, "createdAt", s->created_ms);
+	add_time(w, "expiresAt", s->expires_ms);
+	json_add_bool(w, "kept", info->is_kept);
+	json_add_bool(w, "detached", s->retained);
+	json_add_u64(w, "pid", (uint64_t)s->pid);
+	json_add_u64(w, "keeperPid", (uint64_t)s->keeper_pid);
+	if (request) {
+		json_add_value(w, "request", json_get(request, "request"));
+		json_add_value(w, "resolved", json_get(request, "resolved"));
+	}
+	json_object_end(w);
+}
+
+static int each_one(const struct dirs *dirs, const char *name, const struct each_opts *opts,
+		struct error *e)
+{
+	AUTO(sandbox_info) struct sandbox_info info = { .is_kept = false };
+
+	if (sandbox_find(dirs, name, &info, e) < 0) {
+		if (e->code != ERRC_NOT_FOUND || !opts->missing_is_done) {
+			return -1;
+		}
+		error_clear(e);
+		return 0;
+	}
+	return opts->run(dirs, &info, opts->ctx, e);
+}
+
+int sandboxes_each(char *const *names, const struct each_opts *opts)
+{
+	AUTO(dirs) struct dirs dirs = DIRS_INIT;
+	AUTO(buf) struct buf out = BUF_INIT(LIMIT_STATE_BYTES);
+	struct error e = ERROR_INIT;
+	int status = 0;
+
+	if (dirs_open(&dirs, &e) < 0) {
+		return cli_fail(&e);
+	}
+	for (; *names; names++) {
+		if (each_one(&dirs, *names, opts, &e) < 0) {
+			status = cli_fail(&e);
+			error_clear(&e);
+		} else if (!opts->quiet && buf_appendf(&out, "%s\n", *names) < 0) {
+			status = 125;
+		}
+	}
+	int r = cli_print(&out);
+
+	return status ? status : r;
+}
