@@ -32,11 +32,12 @@ struct client {
 	struct client *next;
 };
 
-/* A process started by EXEC, until it has ended; or a connection that DIAL makes. */
+/* A process started by EXEC, until it has ended; or a connection that DIAL makes, or a count. */
 struct exec {
 	uint32_t tag;
-	bool detached; /* lives on without its client */
-	bool doomed;   /* its client is gone: it gets SIGKILL, as soon as it can get anything */
+	struct ctl_stats stats; /* of a count, but for the processes */
+	bool detached;          /* lives on without its client */
+	bool doomed; /* its client is gone: it gets SIGKILL, as soon as it can get anything */
 	struct client *client;
 	struct exec *next;
 };
@@ -63,6 +64,9 @@ int exec_start(struct client *c, const struct packet *p, struct error *e) MUST_C
 		NONNULL(1, 2, 3);
 /* Connect to what the client asks for; likewise. */
 int dial_start(struct client *c, const struct packet *p, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* Let PID 1 count the processes, and answer with stats; likewise. */
+int count_start(struct client *c, const struct ctl_stats *stats, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
 /* A packet of the client of a process. 0, or -EPROTO. */
 int exec_on_request(struct client *c, const struct packet *p) NONNULL(1, 2) MUST_CHECK;

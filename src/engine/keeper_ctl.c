@@ -156,11 +156,15 @@ static int request_renew(struct client *c, const struct packet *p, struct error 
 
 static int request_stat(struct client *c, const struct packet *p, struct error *e)
 {
+	struct keeper *k = c->ctl->keeper;
 	struct ctl_stats stats;
 
 	(void)p;
-	(void)e;
-	stats_read(c->ctl->keeper->opts.cgroup->dir_fd, &stats);
+	stats_read(k->opts.cgroup->dir_fd, &stats);
+	/* Without a control group, or its controller, only PID 1 can count. */
+	if (stats.pids == UINT64_MAX && !k->paused && k->stage == KEEPER_RUNNING) {
+		return count_start(c, &stats, e);
+	}
 	client_answer(c, CTL_MSG_STATS, &stats, sizeof(stats), -1);
 	return 0;
 }

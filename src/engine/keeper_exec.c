@@ -253,7 +253,7 @@ static void cgroup_give(const struct keeper *k)
 }
 
 /* From here on packets of this tag are for the client. */
-static void exec_add(struct client *c, uint32_t tag, bool detached)
+static struct exec *exec_add(struct client *c, uint32_t tag, bool detached)
 {
 	struct ctl *ctl = c->ctl;
 	struct exec *x = mem_new(struct exec);
@@ -262,6 +262,7 @@ static void exec_add(struct client *c, uint32_t tag, bool detached)
 	ctl->execs = x;
 	c->exec = x;
 	c->stage = CLIENT_EXEC;
+	return x;
 }
 
 int exec_start(struct client *c, const struct packet *p, struct error *e)
@@ -292,7 +293,7 @@ int exec_start(struct client *c, const struct packet *p, struct error *e)
 	if (start_send(ctl->keeper, tag, tty, fds, e) < 0) {
 		return -1;
 	}
-	exec_add(c, tag, (request.flags & CTL_EXEC_DETACH) != 0);
+	(void)exec_add(c, tag, (request.flags & CTL_EXEC_DETACH) != 0);
 	return 0;
 }
 
@@ -312,7 +313,20 @@ int dial_start(struct client *c, const struct packet *p, struct error *e)
 		return error_sys(e, -r, "connect to a port of the sandbox");
 	}
 	/* The attempt ends by itself, whether its client waits or not. */
-	exec_add(c, d.tag, true);
+	(void)exec_add(c, d.tag, true);
+	return 0;
+}
+
+int count_start(struct client *c, const struct ctl_stats *stats, struct error *e)
+{
+	const struct execd_tag t = { .tag = tag_new(c->ctl) };
+	int r = execd_send(
+			c->ctl->keeper->launch->control_fd, EXECD_MSG_STAT, &t, sizeof(t), NULL, 0);
+
+	if (r < 0) {
+		return error_sys(e, -r, "count the processes of the sandbox");
+	}
+	exec_add(c, t.tag, true)->stats = *stats;
 	return 0;
 }
 
@@ -389,6 +403,23 @@ static int exec_on_dialled(struct ctl *ctl, struct exec *x, const struct packet 
 	return 0;
 }
 
+static int exec_on_counted(struct ctl *ctl, struct exec *x, const struct packet *p)
+{
+	const struct execd_stats *counted = execd_payload(p, sizeof(*counted));
+	struct ctl_stats stats = x->stats;
+	struct client *c = x->client;
+
+	if (!counted) {
+		return -EPROTO;
+	}
+	stats.pids = counted->processes;
+	exec_free(ctl, x);
+	if (c) {
+		client_answer(c, CTL_MSG_STATS, &stats, sizeof(stats), -1);
+	}
+	return 0;
+}
+
 int ctl_on_packet(struct ctl *c, struct packet *p)
 {
 	uint32_t tag = 0;
@@ -411,6 +442,8 @@ int ctl_on_packet(struct ctl *c, struct packet *p)
 		return exec_on_exited(c, x, p);
 	case EXECD_MSG_DIALLED:
 		return exec_on_dialled(c, x, p);
+	case EXECD_MSG_STATS:
+		return exec_on_counted(c, x, p);
 	default:
 		return -EPROTO;
 	}
