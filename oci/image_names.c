@@ -63,14 +63,6 @@ static int removed_add(struct removal *r, const struct descriptor *d, struct err
 			       : 0;
 }
 
-/* Was the image meant by its name, which alone goes then? */
-static bool is_by_name(const struct removal *r, const struct descriptor *d)
-{
-	autofree char *full = r->ref->digest.text[0] ? NULL : ref_full_name(r->ref);
-
-	return full && d->annotations.ref_name && str_eq(d->annotations.ref_name, full);
-}
-
 static int remove_edit(struct descriptors *entries, void *ctx, struct error *e)
 {
 	struct removal *r = ctx;
@@ -80,7 +72,8 @@ static int remove_edit(struct descriptors *entries, void *ctx, struct error *e)
 	if (entries_find(entries, r->ref, &found, e) < 0) {
 		return -1;
 	}
-	if (is_by_name(r, &entries->v[found])) {
+	/* Meant by its name, which alone goes then. */
+	if (entry_is_meant(&entries->v[found], r->ref)) {
 		if (removed_add(r, &entries->v[found], e) < 0) {
 			return -1;
 		}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include <osbx/fd.h>
@@ -146,6 +147,18 @@ int layout_open(struct store *st, const struct ref *ref, uint64_t max, struct la
 	return 0;
 }
 
+char *layout_full_name(const char *text)
+{
+	AUTO(ref) struct ref ref = REF_INIT;
+	struct error ignored = ERROR_INIT;
+
+	if (ref_parse(text, &ref, &ignored) < 0 || ref.transport != REF_NAME || !ref.repository ||
+			ref.digest.text[0]) {
+		return NULL;
+	}
+	return ref_full_name(&ref);
+}
+
 /* What a user writes behind the path to name this image; NULL if it has no name. */
 static const char *image_tag_text(const struct layout_image *img)
 {
@@ -191,16 +204,26 @@ static int pick_failed(const struct layout *l, const char *wanted, struct error 
 	return -1;
 }
 
+static bool image_find_named(const struct layout *l, const char *wanted, size_t *out_i)
+{
+	for (size_t i = 0; wanted && i < l->images_n; i++) {
+		if (image_is_named(&l->images[i], wanted)) {
+			*out_i = i;
+			return true;
+		}
+	}
+	return false;
+}
+
 int layout_pick(const struct layout *l, const struct ref *ref, size_t *out_i, struct error *e)
 {
 	autofree char *full = ref_full_name(ref);
 	const char *wanted = full ? full : ref->tag;
+	bool may_be_name = !full && wanted && strpbrk(wanted, ":/");
+	autofree char *meant = may_be_name ? layout_full_name(wanted) : NULL;
 
-	for (size_t i = 0; wanted && i < l->images_n; i++) {
-		if (image_is_named(&l->images[i], wanted)) {
-			*out_i = i;
-			return 0;
-		}
+	if (image_find_named(l, wanted, out_i) || image_find_named(l, meant, out_i)) {
+		return 0;
 	}
 	if (wanted || l->images_n > 1) {
 		return pick_failed(l, wanted, e);

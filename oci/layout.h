@@ -80,6 +80,8 @@ struct layout {
 		.dir_fd = -1, .staging = STAGING_INIT \
 	}
 
+/* The full name that text stands for, or NULL if it cannot be one of the store. Caller frees. */
+char *layout_full_name(const char *text) NONNULL(1) MUST_CHECK;
 void layout_done(struct layout *l);
 AUTO_DEFINE(layout, struct layout, layout_done);
 /* Open what ref (REF_OCI, REF_OCI_ARCHIVE, REF_DOCKER_ARCHIVE) names and list its images; archives

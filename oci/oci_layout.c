@@ -66,16 +66,9 @@ static int version_check(const struct layout *l, struct error *e)
 /* Take a name as one of the store if it is one in full. */
 static int name_take(struct layout_image *img, const char *text)
 {
-	AUTO(ref) struct ref ref = REF_INIT;
-	struct error ignored = ERROR_INIT;
-	autofree char *full = NULL;
+	autofree char *full = layout_full_name(text);
 
-	if (ref_parse(text, &ref, &ignored) < 0 || ref.transport != REF_NAME || !ref.repository ||
-			ref.digest.text[0]) {
-		return -1;
-	}
-	full = ref_full_name(&ref);
-	return strv_add(&img->names, full);
+	return full ? strv_add(&img->names, full) : -1;
 }
 
 /* Length of an archive's name without the suffixes that say so. */
@@ -206,10 +199,22 @@ static void candidate_add(struct layout_image *img, const struct descriptor *d)
 	list->n++;
 }
 
+/* Do both name one image, in full or for short? A tag alone is no name. */
+static bool name_eq(const char *text, const char *wanted)
+{
+	autofree char *a = text && strpbrk(text, ":/") ? layout_full_name(text) : NULL;
+	autofree char *b = a ? layout_full_name(wanted) : NULL;
+
+	return a && b && str_eq(a, b);
+}
+
 static bool is_wanted(const struct descriptor *d, const char *wanted)
 {
-	return is_image(d) && (!wanted || text_eq(d->annotations.ref_name, wanted) ||
-					      text_eq(d->annotations.containerd, wanted));
+	const struct annotations *a = &d->annotations;
+
+	return is_image(d) &&
+	       (!wanted || text_eq(a->ref_name, wanted) || text_eq(a->containerd, wanted) ||
+			       name_eq(a->ref_name, wanted) || name_eq(a->containerd, wanted));
 }
 
 static int images_list(struct layout *l, const struct descriptors *entries, const char *wanted,

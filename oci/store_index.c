@@ -217,6 +217,26 @@ static const char *prefix_of(const struct ref *ref)
 	return digits;
 }
 
+/* What a short name stands for besides the Hub's: an image made here, or NULL. Caller frees. */
+static char *local_name(const struct ref *ref)
+{
+	const char *official = ref->no_namespace ? str_after(ref->repository, "library/") : NULL;
+
+	return ref->no_domain && ref->tag
+			       ? mem_printf("localhost/%s:%s",
+						 official ? official : ref->repository, ref->tag)
+			       : NULL;
+}
+
+bool entry_is_meant(const struct descriptor *d, const struct ref *ref)
+{
+	const char *name = d->annotations.ref_name;
+	autofree char *full = ref->digest.text[0] ? NULL : ref_full_name(ref);
+	autofree char *local = full ? local_name(ref) : NULL;
+
+	return name && ((full && str_eq(name, full)) || (local && str_eq(name, local)));
+}
+
 /* The finders return the index of an entry, or entries->n. */
 static size_t entry_of_prefix(
 		const struct descriptors *entries, const char *digits, struct error *e)
@@ -252,18 +272,33 @@ static size_t entry_of_digest(const struct descriptors *entries, const struct di
 	return entries->n;
 }
 
+static size_t entry_of_full_name(const struct descriptors *entries, const char *full)
+{
+	size_t i = 0;
+
+	for (; full && i < entries->n; i++) {
+		const char *name = entries->v[i].annotations.ref_name;
+
+		if (name && str_eq(name, full)) {
+			break;
+		}
+	}
+	return full ? i : entries->n;
+}
+
 static size_t entry_of_name(
 		const struct descriptors *entries, const struct ref *ref, struct error *e)
 {
 	autofree char *full = ref_full_name(ref);
+	autofree char *local = full ? local_name(ref) : NULL;
 	const char *digits = prefix_of(ref);
+	size_t i = entry_of_full_name(entries, full);
 
-	for (size_t i = 0; full && i < entries->n; i++) {
-		const char *name = entries->v[i].annotations.ref_name;
-
-		if (name && str_eq(name, full)) {
-			return i;
-		}
+	if (i == entries->n) {
+		i = entry_of_full_name(entries, local);
+	}
+	if (i < entries->n) {
+		return i;
 	}
 	return digits ? entry_of_prefix(entries, digits, e) : entries->n;
 }

@@ -119,8 +119,11 @@ int index_write(const struct descriptors *entries, struct buf *out) MUST_CHECK N
 /* Number of entries of this manifest. */
 size_t entries_count(const struct descriptors *entries, const struct digest *manifest)
 		NONNULL(1, 2);
+/* Is the name of an entry what a reference without a digest says, in full or for short? */
+bool entry_is_meant(const struct descriptor *d, const struct ref *ref) NONNULL(1, 2);
 /* The entry that ref names: by digest (of the manifest, or of the index it came from), by full
- * name, or by at least 12 leading digits of a digest. ERRC_NOT_FOUND, ERRC_CONFLICT (digits of
+ * name, by a short one of an image made here (localhost/), or by at least 12 leading digits of a
+ * digest. ERRC_NOT_FOUND, ERRC_CONFLICT (digits of
  * several). */
 int entries_find(const struct descriptors *entries, const struct ref *ref, size_t *out_i,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);

@@ -218,6 +218,22 @@ is "$(cat "$tmp"/p[1-6] | sort | tr '\n' ' ')" "p:1 p:2 p:3 p:4 p:5 p:6 " "six l
 is "$("$OSBX" images --json | json 'len(d), len({e["digest"] for e in d})')" "6 1" "give six names of one image"
 is "$(count "$blobs")/$(layers)/$(count "$OSBX_ROOT/staging")" "3/1/0" "and one content"
 
+# Names for short, and the digits of the table.
+"$OSBX" tag p:1 localhost/short:1
+osbx run --network none short:1 echo ran
+is "$status $out" "0 ran" "a short name stands for an image of localhost"
+osbx rmi short:1
+is "$status $out" "0 removed localhost/short:1" "also when it is removed"
+digits=$("$OSBX" images | awk 'NR == 2 { print $2 }')
+osbx run --network none "$digits" echo ran
+is "${#digits} $status $out" "12 0 ran" "the digits that images prints are a name"
+"$OSBX" tag p:1 deep/name:2
+"$OSBX" save -o "$tmp/familiar.tar" deep/name:2
+"$OSBX" rmi -q deep/name:2
+osbx load "oci-archive:$tmp/familiar.tar:deep/name:2"
+is "$status $out" "0 loaded deep/name:2" "an archive's image is named as images prints it"
+"$OSBX" rmi -q deep/name:2
+
 # Somebody else's directory, or one that others can write.
 chmod o+w "$OSBX_ROOT"
 osbx images

@@ -147,6 +147,19 @@ START_TEST(remove_by_name)
 }
 END_TEST
 
+START_TEST(remove_by_a_short_name)
+{
+	AUTO(strv) struct strv removed = STRV_INIT;
+	struct error e = ERROR_INIT;
+
+	ck_assert_int_eq(tag("n:1", "localhost/made:1", &e), 0);
+	ck_assert_int_eq(rm("made:1", false, &removed, &e), 0);
+	ck_assert_uint_eq(removed.n, 1);
+	ck_assert_str_eq(removed.v[0], "localhost/made:1");
+	names_are("n:1 n:2 <none>");
+}
+END_TEST
+
 /* By digest, its digits alone, and its beginning. */
 START_TEST(remove_by_digest)
 {
@@ -244,6 +257,7 @@ int main(void)
 	tcase_add_test(tc, tag_names_what_had_none);
 	tcase_add_loop_test(tc, bad_tags_change_nothing, 0, ARRAY_SIZE(bad_tags));
 	tcase_add_test(tc, remove_by_name);
+	tcase_add_test(tc, remove_by_a_short_name);
 	tcase_add_loop_test(tc, remove_by_digest, 0, 4);
 	tcase_add_test(tc, remove_without_a_name);
 	tcase_add_test(tc, remove_is_of_the_store);

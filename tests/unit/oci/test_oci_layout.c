@@ -167,6 +167,12 @@ static const struct pick picks[] = {
 	{ { "a", "b" }, NULL, ERRC_INVALID, "several images: a, b" },
 	{ { "a", "b" }, "c", ERRC_NOT_FOUND, "no image c, but a, b" },
 	{ { "name:1", NULL }, "name:1", ERRC_OK, "name:1" },
+	/* A name is one, however long it is written. */
+	{ { "docker.io/x/n:1", "docker.io/library/n:1" }, "n:1", ERRC_OK, "docker.io/library/n:1" },
+	{ { "docker.io/x/n:1", "n:1" }, "x/n:1", ERRC_OK, "docker.io/x/n:1" },
+	{ { "n:1", NULL }, "docker.io/library/n:1", ERRC_OK, "n:1" },
+	{ { "docker.io/x/n:1", "x/n:1" }, "x/n:1", ERRC_OK, "x/n:1" },
+	{ { "n", "a" }, "n:latest", ERRC_NOT_FOUND, "no image n:latest" },
 	{ { NULL, NULL }, NULL, ERRC_NOT_FOUND, "holds no image" },
 	{ { NULL, NULL }, "a", ERRC_NOT_FOUND, "none at all" },
 };

@@ -202,6 +202,13 @@ static const struct lookup lookups[] = {
 	{ "aaaaaaaaaaaa", "docker.io/library/aaaaaaaaaaaa:latest", ERRC_OK },
 	{ "anything:9@sha256:" A_PREFIX, "docker.io/library/n:1", ERRC_OK },
 	{ SHA_C, NULL, ERRC_NOT_FOUND },
+	/* A short name stands for an image made here, too, behind the Hub's. */
+	{ "made:1", "localhost/made:1", ERRC_OK },
+	{ "deep/made:1", "localhost/deep/made:1", ERRC_OK },
+	{ "both:1", "docker.io/library/both:1", ERRC_OK },
+	{ "docker.io/library/made:1", NULL, ERRC_NOT_FOUND },
+	{ "library/made:1", NULL, ERRC_NOT_FOUND },
+	{ "made:2", NULL, ERRC_NOT_FOUND },
 };
 
 START_TEST(finds)
@@ -216,6 +223,10 @@ START_TEST(finds)
 	add(st, "a", "docker.io/library/n:1");
 	add(st, "b", NULL);
 	add(st, "c", "docker.io/library/aaaaaaaaaaaa:latest");
+	add(st, "d", "localhost/made:1");
+	add(st, "d", "localhost/deep/made:1");
+	add(st, "d", "localhost/both:1");
+	add(st, "e", "docker.io/library/both:1");
 	(void)load(st, &l);
 	ck_assert_int_eq(entries_find(&l, &ref, &i, &e), want->name ? 0 : -1);
 	ck_assert_int_eq(e.code, want->code);
