@@ -136,6 +136,9 @@ def output(contest, job):
 # -- processes left over -----------------------------------------------------------------------
 
 
+kept = set()  # pids that no sweep ends
+
+
 def descendants():
     children = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -147,7 +150,7 @@ def descendants():
     found = [os.getpid()]
     for pid in found:
         found += children.get(pid, [])
-    return found[1:]
+    return [pid for pid in found[1:] if pid not in kept]
 
 
 def reap():
@@ -286,15 +289,23 @@ def sample_idle(contest, peer):
     return total / MIB
 
 
-def sample_unpack(contest, peer):
+def sample_tree(contest, job_of):
     wanted = contest.place.images[contest.figure.image].entries
     with fresh_dir(contest) as fresh:
-        seconds = run(contest, peer.unpack(contest.place, fresh))
+        seconds = run(contest, job_of(contest.place, fresh))
         found = sum(len(dirs) + len(files) for _, dirs, files in os.walk(fresh))
         # Whiteouts, and directories an actor may not read, make for a little less.
         if found < 0.9 * wanted:
             raise Failed(f"left {found} entries of an image of {wanted}")
     return seconds
+
+
+def sample_unpack(contest, peer):
+    return sample_tree(contest, peer.unpack)
+
+
+def sample_pull(contest, peer):
+    return sample_tree(contest, peer.pull)
 
 
 def prove_nothing(_contest, _peer):
@@ -305,6 +316,7 @@ WALL = Method(prove_output, sample_wall, WARMUP_ROUNDS)
 PIPE = Method(prove_pipe, sample_pipe, 0)
 IDLE = Method(prove_output, sample_idle, 0, outside=True)
 UNPACK = Method(prove_nothing, sample_unpack, 0)
+PULL = Method(prove_nothing, sample_pull, 0)
 
 
 # -- races -------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 """peers - how osbx and everybody else are run.
 
 A peer's run() gives the job that runs words in a sandbox over the busybox image without a network;
-unpack() the job that makes the deb image runnable beneath an empty directory; prepare() does what
+unpack() the job that makes the deb image runnable beneath an empty directory, pull() the same from
+the registry; prepare() does what
 run() wants to find, once for each actor. A peer runs with its own defaults, less what a machine may
 be unable to give (cgroup limits, a terminal).
 """
@@ -24,6 +25,7 @@ class Peer:
     version: tuple[str, ...] | None = ("--version",)
     run: Callable | None = None  # (place, words, fresh) -> Job
     unpack: Callable | None = None  # (place, fresh) -> Job
+    pull: Callable | None = None  # (place, fresh) -> Job
     prepare: Callable | None = None  # (place)
     every: int = 1  # takes part in each n-th round
     linger_s: float = 0  # it tidies up in the background, at the next one's cost
@@ -51,9 +53,17 @@ def osbx_run(place, words, _fresh):
                 f"oci:{place.images['busybox'].ref}", *words], place.env())
 
 
-def osbx_unpack(place, fresh):
+def osbx_fresh(place, fresh, words):
     env = place.env() | {"OSBX_ROOT": f"{fresh}/store", "OSBX_RUNTIME": f"{fresh}/run"}
-    return Job([place.programs["osbx"], "load", f"oci:{place.images['deb'].ref}"], env)
+    return Job([place.programs["osbx"], *words], env)
+
+
+def osbx_unpack(place, fresh):
+    return osbx_fresh(place, fresh, ["load", f"oci:{place.images['deb'].ref}"])
+
+
+def osbx_pull(place, fresh):
+    return osbx_fresh(place, fresh, ["pull", f"{place.registry}/deb:1"])
 
 
 # -- bubblewrap, crun, runc --------------------------------------------------------------------
@@ -132,6 +142,11 @@ def podman_unpack(place, fresh):
                 str(place.images["deb"].archive)], place.env())
 
 
+def podman_pull(place, fresh):
+    return Job([*podman(place, fresh, fresh), "pull", "-q", "--tls-verify=false",
+                f"{place.registry}/deb:1"], place.env())
+
+
 # -- unpackers, floors -------------------------------------------------------------------------
 
 
@@ -139,6 +154,20 @@ def umoci_unpack(place, fresh):
     rootless = [] if place.actor.uid == 0 else ["--rootless"]
     return Job([place.programs["umoci"], "unpack", *rootless, "--image",
                 place.images["deb"].ref, f"{fresh}/bundle"], place.env())
+
+
+SKOPEO_UMOCI = """
+set -e
+"$2" copy -q --preserve-digests --src-tls-verify=false "docker://$4/deb:1" "oci:$1/oci:deb"
+"$3" unpack $5 --image "$1/oci:deb" "$1/bundle"
+"""
+
+
+def skopeo_pull(place, fresh):
+    rootless = "" if place.actor.uid == 0 else "--rootless"
+    programs = [place.programs["skopeo+umoci"], place.programs["umoci"] or "umoci"]
+    return Job(["/bin/sh", "-c", SKOPEO_UMOCI, "sh", str(fresh), *programs, place.registry,
+                rootless], place.env())
 
 
 IGZIP_TAR = """
@@ -171,13 +200,14 @@ def floor_run(place, _words, fresh):
 
 
 PEERS = {peer.name: peer for peer in [
-    Peer("osbx", "osbx", ("version",), osbx_run, osbx_unpack, osbx_prepare),
+    Peer("osbx", "osbx", ("version",), osbx_run, osbx_unpack, osbx_pull, osbx_prepare),
     Peer("crun", "crun", run=runtime_run("crun")),
     Peer("runc", "runc", run=runtime_run("runc")),
     Peer("bwrap", "bwrap", run=bwrap_run),
-    Peer("podman", "podman", run=podman_run, unpack=podman_unpack, prepare=podman_prepare,
-         every=10, linger_s=0.3),
+    Peer("podman", "podman", run=podman_run, unpack=podman_unpack, pull=podman_pull,
+         prepare=podman_prepare, every=10, linger_s=0.3),
     Peer("umoci", "umoci", unpack=umoci_unpack),
+    Peer("skopeo+umoci", "skopeo", pull=skopeo_pull),
     Peer("igzip", "igzip", unpack=igzip_unpack),
     Peer("floor", "cc", None, run=floor_run, prepare=floor_prepare),
 ]}

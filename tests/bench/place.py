@@ -178,6 +178,7 @@ class Place:
         self.rootfs = work.rootfs
         self.images, self.missing = work.images, work.missing
         self.programs = work.programs
+        self.registry = work.registry  # its address, None when there is none
         for path in (self.dir, self.tmpfs, self.dir / "home", self.tmpfs / "runtime"):
             path.mkdir(mode=0o700)
             os.chown(path, self.actor.uid, self.actor.gid)
@@ -211,6 +212,7 @@ class Work:
         self.rootfs = self.disk / "rootfs"
         self.images, self.missing = {}, {}  # the image, or why there is none, by kind
         self.programs = programs
+        self.registry = None
         if os.geteuid() == 0:
             self.tmpfs = self.disk / "tmpfs"
             self.tmpfs.mkdir()

@@ -21,6 +21,7 @@ class Figure:
     tmpfs: bool = False  # fresh directories of a run lie on tmpfs, else on disk
     higher: bool = False  # is better
     timeout_s: int = 30
+    registry: bool = False  # the image lies in a registry on this machine
 
     def keeps(self, value, limit):
         return value >= limit if self.higher else value <= limit
@@ -63,6 +64,8 @@ FIGURES = {
                    timeout_s=60),
     "unpack": Figure("osbx load oci:DIR:TAG into an empty store on tmpfs", "s", measure.UNPACK,
                      5, 2, image="deb", tmpfs=True, timeout_s=300),
+    "pull": Figure("osbx pull from a registry on this machine into an empty store on tmpfs", "s",
+                   measure.PULL, 5, 2, image="deb", tmpfs=True, timeout_s=300, registry=True),
 }
 
 ROWS = [
@@ -95,4 +98,8 @@ ROWS = [
     Row("unpack", "user", "umoci", times(0.2)),
     Row("unpack", "user", "igzip", times(1.5, aim=True)),
     Row("unpack", "user", "podman"),
+    Row("pull", "root", "skopeo+umoci", times(0.3)),
+    Row("pull", "root", "podman"),
+    Row("pull", "user", "skopeo+umoci", times(0.3)),
+    Row("pull", "user", "podman"),
 ]
