@@ -57,6 +57,10 @@ int store_hold(struct store *st, enum lock_mode mode, struct error *e)
 {
 	int fd = lock_open_at(st->root_fd, STORE_LOCK, mode);
 
+	/* Nobody here can remove what is about to be read. */
+	if (fd == -EROFS && mode == LOCK_MODE_SHARED) {
+		fd = fd_dup(st->root_fd, 0);
+	}
 	return fd < 0 ? error_sys(e, -fd, "lock store %s", st->root) : fd;
 }
 

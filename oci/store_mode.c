@@ -79,7 +79,7 @@ static int mapped_try(const struct store *st, const struct idmap *map, const cha
 		log_debug("id-mapped mounts of %s are refused: %s", st->root, strerror(-r));
 		r = file_write_at(st->root_fd, UNMAPPED_FILE, span_of(release), false);
 		*out_works = false;
-		return r < 0 ? error_sys(e, -r, "write %s/%s", st->root, UNMAPPED_FILE) : 0;
+		return r < 0 && r != -EROFS ? error_sys(e, -r, "write %s/%s", st->root, UNMAPPED_FILE) : 0;
 	}
 	*out_works = true;
 	return 0;
@@ -105,5 +105,5 @@ int store_settle_mode(struct store *st, struct idmap *map, struct error *e)
 		return 0;
 	}
 	r = store_layers_fd(st, IDMAP_MAPPED);
-	return r < 0 ? error_sys(e, -r, "make %s/%s", st->root, STORE_LAYERS) : 0;
+	return r < 0 && r != -EROFS ? error_sys(e, -r, "make %s/%s", st->root, STORE_LAYERS) : 0;
 }

@@ -40,7 +40,7 @@ AUTO_DEFINE_PTR(store, struct store, store_free);
 int store_root_fd(const struct store *st) NONNULL(1);
 const char *store_root(const struct store *st) NONNULL(1);
 /* Hold content: taken shared by whoever is about to use or add images, until its own record names
- * them. fd that the caller closes, or -1. */
+ * them. On a read-only file system shared holding is nothing. fd that the caller closes, or -1. */
 int store_hold(struct store *st, enum lock_mode mode, struct error *e) MUST_CHECK NONNULL(1, 3);
 /* The id mode of this store's layers for this process: map->mode as idmap_choose gave it, except
  * that IDMAP_MAPPED becomes IDMAP_SHARED where the file system of ROOT refuses id-mapped mounts

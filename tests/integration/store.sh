@@ -234,6 +234,30 @@ osbx load "oci-archive:$tmp/familiar.tar:deep/name:2"
 is "$status $out" "0 loaded deep/name:2" "an archive's image is named as images prints it"
 "$OSBX" rmi -q deep/name:2
 
+# A store that cannot be written to can be read.
+cat >"$tmp/read-only.sh" <<'END'
+set -e
+mount --bind "$OSBX_ROOT" "$OSBX_ROOT"
+mount -o remount,bind,ro "$OSBX_ROOT"
+"$OSBX" images -q | sort -u | wc -l
+"$OSBX" save p:1 | tar t | grep -c '^blobs/sha256/.'
+"$OSBX" tag p:1 p:7 2>&1 || echo "$?"
+"$OSBX" run --network none p:1 true 2>&1 || echo "$?"
+END
+if [ "$(id -u)" = 0 ]; then
+	run env OSBX="$OSBX" unshare -m sh "$tmp/read-only.sh"
+else
+	run env OSBX="$OSBX" unshare -rm sh "$tmp/read-only.sh"
+fi
+if [ "$status" = 1 ] && printf '%s' "$err" | grep -q -e '^unshare:' -e '^mount:'; then
+	skip "a read-only store" "no mount namespace here"
+else
+	like "$out" '^1$' "a read-only store is listed"
+	like "$out" '^3$' "and saved from"
+	is "$(printf '%s\n' "$out" | grep -c '^osbx: .*Read-only file system')/$(printf '%s\n' "$out" | grep -c '^125$')" 2/2 \
+		"what writes to it says why it cannot"
+fi
+
 # Somebody else's directory, or one that others can write.
 chmod o+w "$OSBX_ROOT"
 osbx images
