@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <time.h>
 
 #include <osbx/str.h>
 
@@ -267,6 +268,37 @@ START_TEST(dead_stagings_go)
 }
 END_TEST
 
+static void part_put(const char *digits, time_t age_s)
+{
+	const struct timespec then = { .tv_sec = time(NULL) - age_s };
+	const struct timespec times[2] = { then, then };
+	autofree char *path = mem_printf(STORE_PARTIAL "/%s", digits);
+
+	put_file(store_root_fd(store), path, "some");
+	ck_assert_int_eq(utimensat(store_root_fd(store), path, times, 0), 0);
+}
+
+/* An interrupted download is kept for a day. */
+START_TEST(old_downloads_go)
+{
+	struct store_gc_result r;
+	int root = store_root_fd(store);
+
+	ck_assert_int_eq(mkdirat(root, STORE_PARTIAL, 0700), 0);
+	part_put(&SHA_A[7], 23 * 3600);
+	part_put(&SHA_B[7], 25 * 3600);
+	part_put("odd", 25 * 3600);
+	r = gc(NULL, true);
+	ck_assert_uint_eq(r.staging, 1);
+	r = gc(NULL, false);
+	ck_assert_uint_eq(r.staging, 1);
+	ck_assert_uint_eq(r.unknown, 1);
+	ck_assert_int_eq(faccessat(root, STORE_PARTIAL "/" A15 A15 A15 A15 "aaaa", F_OK, 0), 0);
+	ck_assert_int_eq(faccessat(root, STORE_PARTIAL "/odd", F_OK, 0), 0);
+	ck_assert_int_ne(faccessat(root, STORE_PARTIAL "/" B15 B15 B15 B15 "bbbb", F_OK, 0), 0);
+}
+END_TEST
+
 START_TEST(foreign_files_stay)
 {
 	int root = store_root_fd(store);
@@ -339,6 +371,7 @@ int main(void)
 	tcase_add_test(tc, index_blob_stays_with_its_image);
 	tcase_add_test(tc, lost_chains_are_computed);
 	tcase_add_test(tc, dead_stagings_go);
+	tcase_add_test(tc, old_downloads_go);
 	tcase_add_test(tc, foreign_files_stay);
 	tcase_add_test(tc, damaged_manifest_stops_it);
 	tcase_add_test(tc, missing_manifest_does_not);
