@@ -35,8 +35,9 @@ static char *unescape(struct span text)
 
 	for (const char *p = out; *p; n++) {
 		const bool is_code = p[0] == '\\' && strspn(p + 1, "01234567") >= 3;
+		const int code = is_code ? (p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0') : *p;
 
-		out[n] = is_code ? (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0')) : *p;
+		out[n] = (char)code;
 		p += is_code ? 4 : 1;
 	}
 	out[n] = '\0';

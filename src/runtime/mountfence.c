@@ -102,28 +102,26 @@ static int reopen(const struct mountdst *d, const char *path, int *fd, struct er
 {
 	struct stat was;
 	struct stat is;
-	int now = path_open_nolink(d->root_fd, path, O_PATH, 0);
+	autoclose int now = path_open_nolink(d->root_fd, path, O_PATH, 0);
 
 	if (now < 0) {
 		return error_sys(e, -now, "open it again");
 	}
-	int r = fstat(*fd, &was) < 0 || fstat(now, &is) < 0 ? errno : 0;
-
-	fd_close(fd);
-	*fd = now;
-	if (r != 0) {
-		return error_sys(e, r, "look at it");
+	if (fstat(*fd, &was) < 0 || fstat(now, &is) < 0) {
+		return error_sys(e, errno, "look at it");
 	}
 	if (was.st_dev != is.st_dev || was.st_ino != is.st_ino) {
 		return error_set(e, ERRC_CONFLICT, "it changed while being mounted");
 	}
+	fd_close(fd);
+	*fd = TAKE_FD(now);
 	return 0;
 }
 
 int mountdst_fence(const struct mountdst *d, int *fd, struct error *e)
 {
-	char buf[LIMIT_PATH_BYTES + 1];
-	const char *path = NULL;
+	char buf[LIMIT_PATH_BYTES + 1] = "";
+	const char *path = buf;
 	struct stat st;
 
 	if (fstat(*fd, &st) < 0) {
