@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,44 @@ static char *stored_name(const struct ref *ref)
 				   : ref_full_name(ref);
 }
 
+/* Does the store have this image under this name already? */
+static bool is_known(const struct store *st, const char *name, const struct digest *manifest)
+{
+	struct error ignored = ERROR_INIT;
+	AUTO(descriptors) struct descriptors entries = DESCRIPTORS_INIT;
+
+	if (store_index_load(st, &entries, &ignored) < 0) {
+		return false;
+	}
+	for (size_t i = 0; i < entries.n; i++) {
+		const char *is = entries.v[i].annotations.ref_name;
+
+		if (is && str_eq(is, name) && digest_eq(&entries.v[i].digest, manifest)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What is to be unpacked is bounded, so what comes over the wire is too: compression makes bytes
+ * that cannot be compressed hardly more. */
+static int size_check(const struct image *img, uint64_t unpack_max, struct error *e)
+{
+	uint64_t max = unpack_max ? unpack_max : LIMIT_UNPACK_BYTES;
+	uint64_t sum = 0;
+	char text[32];
+
+	for (size_t i = 0; i < img->layers_n; i++) {
+		sum += img->layers[i].size;
+	}
+	if (sum / 2 <= max) {
+		return 0;
+	}
+	str_from_size(max, text, sizeof(text));
+	error_set(e, ERRC_LIMIT, "its layers are larger than %s may be when unpacked", text);
+	return error_hint(e, "if the image is trusted, raise the limit with --unpack-max SIZE");
+}
+
 static int top_import(struct pull *p, const struct pull_opts *opts, struct pull_result *out_result,
 		struct error *e)
 {
@@ -81,6 +120,7 @@ static int top_import(struct pull *p, const struct pull_opts *opts, struct pull_
 	AUTO(resolved) struct resolved r = RESOLVED_INIT;
 	AUTO(strv) struct strv names = STRV_INIT;
 	autofree char *name = stored_name(p->ref);
+	bool is_new = false;
 
 	image_opts.progress = &p->own;
 	if (image_find(p->st, &src, &candidates, &image_opts, &r, e) < 0) {
@@ -89,9 +129,13 @@ static int top_import(struct pull *p, const struct pull_opts *opts, struct pull_
 	if (r.img->layers_n == 0) {
 		return error_set(e, ERRC_INVALID, "it has no layers, so there is nothing to run");
 	}
+	if (size_check(r.img, image_opts.unpack_max, e) < 0) {
+		return -1;
+	}
 	if (strv_add(&names, name) < 0) {
 		return error_set(e, ERRC_LIMIT, "too many names");
 	}
+	is_new = !is_known(p->st, name, &r.img->manifest);
 	pull_signals_hold(&p->signals);
 	if (image_import(p->st, &src, &r, &image_opts, &names, e) < 0) {
 		/* The terminal's interrupt goes to the helpers too, and they were faster. */
@@ -101,7 +145,7 @@ static int top_import(struct pull *p, const struct pull_opts *opts, struct pull_
 	*out_result = (struct pull_result){
 		.image = TAKE_PTR(r.img),
 		.name = TAKE_PTR(name),
-		.pulled = p->has_fetched,
+		.pulled = p->has_fetched || is_new,
 	};
 	return 0;
 }
@@ -117,6 +161,9 @@ static int attempt(struct pull *p, const struct pull_opts *opts,
 	p->remote.feed.fd = fetch_fd(p->fetch);
 	if (pull_top(p, e) == 0 && top_import(p, opts, out_result, e) == 0) {
 		return 0;
+	}
+	if (e->sysno == ENOSPC) {
+		(void)error_hint(e, "osbx gc and osbx rmi make room in %s", store_root(p->st));
 	}
 	/* What the registry says names the image already. */
 	return strstr(e->text, p->label) ? -1 : error_wrap(e, "image %s", p->label);
@@ -300,9 +347,9 @@ int image_pull(struct store *st, const struct ref *ref, const struct pull_opts *
 		return -1;
 	}
 	if (!ref->domain) {
-		error_set(e, ERRC_NOT_FOUND, "image %s is not in the store", ref->digest.text);
-		return error_hint(e, "a pull needs the registry's name too: NAME@%.19s…",
+		error_set(e, ERRC_NOT_FOUND, "image %s: a digest alone names no registry to ask",
 				ref->digest.text);
+		return error_hint(e, "write NAME@%.19s…", ref->digest.text);
 	}
 	return program_full(e) < 0 ? -1 : from_registries(st, &names, opts, out_result, e);
 }

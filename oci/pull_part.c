@@ -59,6 +59,12 @@ int part_open(const struct store *st, int dir_fd, const struct image_layer *laye
 		}
 		p = (struct part){ .fd = fd, .is_blob = true };
 	}
+	/* Of another size than this image says it has: to be seen before anybody measures it. */
+	if (p.is_locked && part_size(&p) > layer->size && ftruncate(p.fd, 0) < 0) {
+		fd = -errno;
+		part_close(&p);
+		return fd;
+	}
 	*out_part = p;
 	return 0;
 }

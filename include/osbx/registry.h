@@ -93,7 +93,7 @@ struct pull_opts {
 struct pull_result {
 	struct image *image; /* ready to run */
 	char *name;          /* full name it has in the store: of the registry that had it */
-	bool pulled;         /* something of it was not there before */
+	bool pulled;         /* something of it, or its name, was not there before */
 };
 
 void pull_result_done(struct pull_result *r);

@@ -120,7 +120,7 @@ START_TEST(short_names)
 	/* The first that has it. */
 	ck_assert(!pull("a:1", "docker.io/library/a:1"));
 	ck_assert(pull("a:2", "quay.example/a:2"));
-	ck_assert(!pull("x/a:2", "quay.example/x/a:2"));
+	ck_assert(pull("x/a:2", "quay.example/x/a:2"));
 	/* In the store too. */
 	opts.policy = PULL_MISSING;
 	mock_fetch.started = 0;
@@ -191,10 +191,35 @@ START_TEST(only_names_are_pulled)
 {
 	pull_fails("@host", ERRC_INVALID, "only names");
 	pull_fails("oci:/x", ERRC_INVALID, "only names");
-	pull_fails(SHA_A, ERRC_NOT_FOUND, "not in the store");
+	pull_fails(SHA_A, ERRC_NOT_FOUND, "names no registry");
 	opts.policy = PULL_MISSING;
-	pull_fails(SHA_A, ERRC_NOT_FOUND, "not in the store");
+	pull_fails(SHA_A, ERRC_NOT_FOUND, "names no registry");
 	ck_assert_uint_eq(mock_fetch.started, 0);
+}
+END_TEST
+
+START_TEST(a_new_name_of_what_is_there)
+{
+	struct made m = serve("1", "x", 2);
+
+	tag_new(REG, "2")->text = blob_text(&m.manifest);
+	ck_assert(pull(REG "/a:1", REG "/a:1"));
+	mock_fetch.blobs = 0;
+	ck_assert(pull(REG "/a:2", REG "/a:2"));
+	ck_assert(!pull(REG "/a:2", REG "/a:2"));
+	ck_assert_uint_eq(mock_fetch.blobs, 0);
+	ck_assert(is_named(REG "/a:1", &m.manifest));
+	ck_assert(is_named(REG "/a:2", &m.manifest));
+}
+END_TEST
+
+START_TEST(downloads_are_bounded)
+{
+	serve("1", "x", 3);
+	opts.image.unpack_max = 10;
+	pull_fails(REG "/a:1", ERRC_LIMIT, "larger than 10 B");
+	/* Only the configuration. */
+	ck_assert_uint_eq(mock_fetch.blobs, 1);
 }
 END_TEST
 
@@ -240,6 +265,8 @@ int main(void)
 	tcase_add_test(tc, a_search_list_of_registries_only);
 	tcase_add_test(tc, credentials_go_along);
 	tcase_add_test(tc, only_names_are_pulled);
+	tcase_add_test(tc, a_new_name_of_what_is_there);
+	tcase_add_test(tc, downloads_are_bounded);
 	tcase_add_test(tc, nothing_to_run);
 	tcase_add_test(tc, logs_in);
 	suite_add_tcase(s, tc);

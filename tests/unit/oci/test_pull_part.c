@@ -177,6 +177,19 @@ START_TEST(another_ones_is_not_removed)
 }
 END_TEST
 
+START_TEST(is_begun_anew_when_it_is_too_long)
+{
+	struct part a = open_ok();
+
+	append(&a, bytes);
+	append(&a, "x");
+	part_close(&a);
+	a = open_ok();
+	ck_assert_uint_eq(part_size(&a), 0);
+	part_close(&a);
+}
+END_TEST
+
 START_TEST(has_a_digest)
 {
 	struct error e = ERROR_INIT;
@@ -216,6 +229,7 @@ int main(void)
 	tcase_add_test(tc, is_not_made_beside_the_blob);
 	tcase_add_test(tc, is_removed);
 	tcase_add_test(tc, another_ones_is_not_removed);
+	tcase_add_test(tc, is_begun_anew_when_it_is_too_long);
 	tcase_add_test(tc, has_a_digest);
 	tcase_add_test(tc, follows_no_link);
 	suite_add_tcase(s, tc);
