@@ -47,10 +47,17 @@ struct sink {
 	bool in_line; /* a part of a line was the last */
 };
 
+/* Where a stream stands: lines of one go on behind records of the other. */
+struct place {
+	bool in_line;
+	bool skipped; /* this line is not wanted */
+};
+
 struct logs {
 	const struct logs_args *args;
 	struct span since; /* records that are older sort before it */
 	uint64_t skip;     /* lines */
+	struct place places[LOG_STREAM_COUNT];
 	struct sink sinks[LOG_STREAM_COUNT];
 };
 
@@ -114,6 +121,26 @@ static int flush_all(struct logs *l)
 	return r < 0 ? r : n;
 }
 
+/* Does a line begin with this record? */
+static bool begins_line(struct place *p, const struct log_record *r)
+{
+	bool begins = !p->in_line;
+
+	p->in_line = r->is_partial;
+	return begins;
+}
+
+static bool is_skipped(struct logs *l, const struct log_record *r)
+{
+	struct place *p = &l->places[r->stream];
+
+	if (begins_line(p, r)) {
+		p->skipped = l->skip > 0;
+		l->skip -= p->skipped;
+	}
+	return p->skipped;
+}
+
 /* Everything that is there. 0 or -errno. */
 static int print_all(struct logs *l, struct log_reader *reader)
 {
@@ -121,11 +148,7 @@ static int print_all(struct logs *l, struct log_reader *reader)
 	int r = 0;
 
 	while ((r = log_reader_next(reader, &record)) > 0) {
-		if (is_old(l, &record)) {
-			continue;
-		}
-		if (l->skip > 0) {
-			l->skip -= !record.is_partial;
+		if (is_old(l, &record) || is_skipped(l, &record)) {
 			continue;
 		}
 		r = record_print(l, &record);
@@ -140,13 +163,14 @@ static int print_all(struct logs *l, struct log_reader *reader)
 static int count_skip(struct logs *l, int dir_fd)
 {
 	AUTO(log_reader) struct log_reader reader = { .fd = -1 };
+	struct place places[LOG_STREAM_COUNT] = { { .in_line = false } };
 	struct log_record record;
 	uint64_t lines = 0;
 	int r = 0;
 
 	log_reader_init(&reader, dir_fd);
 	while ((r = log_reader_next(&reader, &record)) > 0) {
-		lines += !record.is_partial && !is_old(l, &record);
+		lines += !is_old(l, &record) && begins_line(&places[record.stream], &record);
 	}
 	l->skip = lines > l->args->tail ? lines - l->args->tail : 0;
 	return r;

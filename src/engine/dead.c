@@ -171,6 +171,9 @@ static int files_reduce(const struct dirs *dirs, const struct sandbox_state *s, 
 static int lost_settle(
 		const struct dirs *dirs, struct sandbox_state *s, int live_fd, struct error *e)
 {
+	/* What never ran has nothing worth keeping, and nobody knows of it. */
+	s->retained &= s->started_ms != 0;
+	s->kept &= s->started_ms != 0;
 	pid_end(s);
 	int r = cgroup_sweep(&s->id);
 

@@ -233,6 +233,8 @@ int sandbox_keep(const struct sandbox_keep_opts *opts, struct error *e)
 {
 	struct keep keep = { .opts = opts, .ready_fd = KEEP_FD_READY };
 
+	/* It was executed as /proc/self/exe. */
+	(void)!sys_prctl(PR_SET_NAME, (unsigned long)"osbx-keeper");
 	fds_keep_over_exec(true);
 	if (keep_run(&keep, e) == 0) {
 		return 0;

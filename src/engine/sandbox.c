@@ -224,7 +224,11 @@ static int keeper_on_started(void *ctx, struct error *e)
 	if (state_run(s, e) < 0) {
 		return -1;
 	}
-	return s->opts->on_running ? s->opts->on_running(s->opts->ctx, &s->record.id, e) : 0;
+	int r = s->opts->on_running ? s->opts->on_running(s->opts->ctx, &s->record.id, e) : 0;
+
+	/* Nobody knows of it. */
+	s->state.retained &= r == 0;
+	return r;
 }
 
 /* While the child mounts. */
