@@ -80,9 +80,9 @@ is "$status/$(ranges "$big")" "0/bytes=2000000- - " "a damaged beginning: once m
 same_as "$flaky/t/big:1" big "and the image is whole"
 
 # --- killed in the middle
-# pull_start IMAGE…: in the background; a shell would have it ignore SIGINT
+# pull_start IMAGE…: in the background, as a process group of its own; a shell would have it ignore SIGINT
 pull_start() {
-	python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])' \
+	python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])' \
 		"$OSBX" pull -q "$@" >"$tmp/started" 2>&1 &
 	started=$!
 }
@@ -130,6 +130,18 @@ for signal in INT/2 TERM/15 HUP/1; do
 	osbx pull -q "$flaky/t/big:1"
 	is "$status$(inconsistent)" 0 "which the next pull does"
 done
+
+# A terminal sends it to the helpers too, which end first.
+store_new
+pull_begin 1000000
+kill -s INT -- "-$started"
+wait $started 2>/dev/null
+is $? 130 "Ctrl-C ends it by that signal"
+is "$(inconsistent with-parts)" "" "Ctrl-C: what can be resumed is left, and nothing else"
+is "$(cat "$tmp/started")" "" "Ctrl-C: without a word"
+rules flaky '* . pass'
+osbx pull -q "$flaky/t/big:1"
+is "$status$(inconsistent)" 0 "Ctrl-C: the next pull goes on"
 
 # --- ten at once
 # fetched_twice: digests of blobs that were asked for from their beginning more than once
