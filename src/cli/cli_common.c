@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/log.h>
+#include <osbx/sandbox.h>
 #include <osbx/str.h>
 
 #include "cli.h"
@@ -32,10 +34,15 @@ int cli_store_open(struct cli_store *cs, bool hold, struct error *e)
 	if (!cs->store || store_settle_mode(cs->store, &cs->map, e) < 0) {
 		return -1;
 	}
-	if (hold) {
-		cs->hold_fd = store_hold(cs->store, LOCK_MODE_SHARED, e);
-		return cs->hold_fd < 0 ? -1 : 0;
+	if (!hold) {
+		return 0;
 	}
+	cs->hold_fd = store_hold(cs->store, LOCK_MODE_SHARED, e);
+	if (cs->hold_fd < 0) {
+		return -1;
+	}
+	/* Who holds no content is about to remove some, and sweeps as a whole. */
+	sandbox_glance(&cs->dirs, &cs->map, (uint32_t)clock_boot_ms());
 	return 0;
 }
 

@@ -106,6 +106,25 @@ while [ "$i" -lt 30 ]; do
 done
 is "$left" 0 'TERM in the first thirty milliseconds leaves nothing'
 
+# What a killed osbx leaves is gone after the next command, whichever that is.
+for next in images 'run --network none adversary:1 true' 'tag adversary:1 swept:1'; do
+	"$OSBX" run --network none adversary:1 sh -c 'echo up; sleep 20' >"$tmp/up" 2>/dev/null </dev/null &
+	pid=$!
+	n=0
+	while ! grep -q up "$tmp/up" && [ "$n" -lt 100 ]; do
+		sleep 0.1
+		n=$((n + 1))
+	done
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+	sleep 0.5
+	# shellcheck disable=SC2086
+	osbx $next
+	is "$status $(find "$OSBX_ROOT/sandboxes" "$OSBX_RUNTIME/sandboxes" -mindepth 1 -maxdepth 1 | wc -l)" '0 0' \
+		"osbx ${next%% *} removes what a killed run has left"
+done
+"$OSBX" rmi -q swept:1
+
 # So does one that ends a load.
 "$OSBX" save -o "$tmp/whole.tar" adversary:1 2>/dev/null
 left=0
