@@ -207,11 +207,45 @@ static void modes_visit(struct gc *gc)
 	}
 }
 
+static int passing_remove(struct descriptors *entries, void *ctx, struct error *e)
+{
+	const struct strv *keep = ctx;
+
+	(void)e;
+	for (size_t i = entries->n; i > 0; i--) {
+		if (gc_is_passing(&entries->v[i - 1], keep)) {
+			entries_remove(entries, i - 1);
+		}
+	}
+	return 0;
+}
+
+/* Entries of images that runs brought by a transport, and that no sandbox uses any more. The index
+ * is written only if there are any. */
+static int passing_drop(struct store *st, const struct strv *keep, struct error *e)
+{
+	AUTO(descriptors) struct descriptors entries = DESCRIPTORS_INIT;
+	struct strv list = *keep; /* borrowed */
+	size_t n = 0;
+
+	if (store_index_load(st, &entries, e) < 0) {
+		return -1;
+	}
+	for (size_t i = 0; i < entries.n; i++) {
+		n += gc_is_passing(&entries.v[i], keep) ? 1 : 0;
+	}
+	return n > 0 ? store_index_edit(st, passing_remove, &list, e) : 0;
+}
+
 int store_gc(struct store *st, const struct idmap *map, const struct strv *keep, bool dry_run,
 		struct store_gc_result *out_result, struct error *e)
 {
 	AUTO(gc_marks) struct gc_marks marks = { .blobs = DIGEST_SET_INIT };
 	struct gc gc = { .st = st, .map = map, .marks = &marks, .dry_run = dry_run };
+
+	if (!dry_run && passing_drop(st, keep, e) < 0) {
+		return -1;
+	}
 	autoclose int names = lock_open_at(st->root_fd, STORE_INDEX_LOCK, LOCK_MODE_EXCLUSIVE);
 
 	if (names < 0) {

@@ -7,6 +7,7 @@
 #include <osbx/json.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
+#include <osbx/str.h>
 
 #include "gc_mark.h"
 
@@ -171,6 +172,19 @@ static int document_mark(struct marker *m, const struct digest *d, struct error 
 	return 0;
 }
 
+bool gc_is_passing(const struct descriptor *d, const struct strv *keep)
+{
+	if (!d->annotations.passing || d->annotations.ref_name) {
+		return false;
+	}
+	strv_for_each(keep, i) {
+		if (str_eq(keep->v[i], d->digest.text)) {
+			return false;
+		}
+	}
+	return true;
+}
+
 static int roots_push(struct marker *m, const struct strv *keep, struct error *e)
 {
 	AUTO(descriptors) struct descriptors entries = DESCRIPTORS_INIT;
@@ -182,6 +196,9 @@ static int roots_push(struct marker *m, const struct strv *keep, struct error *e
 	for (size_t i = 0; i < entries.n; i++) {
 		const char *index = entries.v[i].annotations.index;
 
+		if (gc_is_passing(&entries.v[i], keep)) {
+			continue;
+		}
 		digest_set_add(&m->marks->indexed, &entries.v[i].digest);
 		document_push(m, &entries.v[i].digest);
 		/* Only the blob itself: the index's other images were not taken. */

@@ -18,6 +18,8 @@ struct gc_marks {
 
 void gc_marks_done(struct gc_marks *m);
 AUTO_DEFINE(gc_marks, struct gc_marks, gc_marks_done);
+/* Is it an entry that only a run brought, and whose image no sandbox of keep uses? */
+bool gc_is_passing(const struct descriptor *d, const struct strv *keep) NONNULL(1, 2);
 /* Mark all that the entries of index.json and keep (manifest digests, chain ids) refer to. A
  * document of an entry that cannot be read is an error: it is not known what it needs. */
 int gc_mark(const struct store *st, const struct strv *keep, struct gc_marks *out_marks,

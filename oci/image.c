@@ -23,7 +23,6 @@ static struct image *image_ready(struct store *st, const struct blob_source *src
 		const struct descriptors *candidates, const struct image_opts *opts,
 		struct error *e)
 {
-	static const struct strv no_names = STRV_INIT;
 	AUTO(resolved) struct resolved r = RESOLVED_INIT;
 
 	if (image_find(st, src, candidates, opts, &r, e) < 0) {
@@ -34,7 +33,7 @@ static struct image *image_ready(struct store *st, const struct blob_source *src
 		return NULL;
 	}
 	if ((!r.is_registered || !image_is_unpacked(st, r.img, opts->map->mode)) &&
-			image_import(st, src, &r, opts, &no_names, e) < 0) {
+			image_import(st, src, &r, opts, NULL, e) < 0) {
 		return NULL;
 	}
 	return TAKE_PTR(r.img);

@@ -86,8 +86,8 @@ static int image_collect(struct save *s, const struct descriptors *entries, cons
 	}
 	descriptor_copy(&entries->v[i], &d);
 	/* The index it came from is not part of the archive. */
-	free(d.annotations.index);
-	d.annotations.index = NULL;
+	free(TAKE_PTR(d.annotations.index));
+	free(TAKE_PTR(d.annotations.passing));
 	if (blobs_collect(s, &d, e) < 0) {
 		return error_wrap(e, "image %s", full ? full : d.digest.text);
 	}

@@ -321,19 +321,32 @@ static int blobs_publish(struct import *imp, struct error *e)
 /* What is added to index.json. */
 struct registration {
 	struct descriptor d;
-	const struct strv *names;
+	const struct strv *names; /* NULL: passing */
 };
+
+/* What only a run had brought, somebody wants to keep now. */
+static void entries_keep(struct descriptors *entries, const struct digest *manifest)
+{
+	for (size_t i = 0; i < entries->n; i++) {
+		if (digest_eq(&entries->v[i].digest, manifest)) {
+			free(TAKE_PTR(entries->v[i].annotations.passing));
+		}
+	}
+}
 
 static int names_add(struct descriptors *entries, void *ctx, struct error *e)
 {
 	const struct registration *reg = ctx;
 
 	(void)e;
-	strv_for_each(reg->names, i) {
+	for (size_t i = 0; reg->names && i < reg->names->n; i++) {
 		entries_add(entries, &reg->d, reg->names->v[i]);
 	}
-	if (reg->names->n == 0) {
+	if (!reg->names || reg->names->n == 0) {
 		entries_add(entries, &reg->d, NULL);
+	}
+	if (reg->names) {
+		entries_keep(entries, &reg->d.digest);
 	}
 	return 0;
 }
@@ -346,7 +359,7 @@ static int image_register(struct import *imp, const struct strv *names, struct e
 	struct registration reg = { .names = names };
 	int r = 0;
 
-	if (names->n == 0 && imp->r->is_registered) {
+	if (!names && imp->r->is_registered) {
 		return 0;
 	}
 	added.media_type = mem_strdup(imp->r->found.manifest.media_type);
@@ -356,6 +369,9 @@ static int image_register(struct import *imp, const struct strv *names, struct e
 	added.platform.variant = mem_strdup(img->config.variant);
 	if (imp->r->found.index.media_type) {
 		added.annotations.index = mem_strdup(imp->r->found.index.digest.text);
+	}
+	if (!names) {
+		added.annotations.passing = mem_strdup("true");
 	}
 	reg.d = added; /* borrowed for the edit */
 	if (store_index_edit(imp->st, names_add, &reg, e) < 0) {

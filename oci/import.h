@@ -46,9 +46,10 @@ int image_find(struct store *st, const struct blob_source *src,
 bool image_is_unpacked(struct store *st, const struct image *img, enum idmap_mode mode)
 		NONNULL(1, 2);
 /* Make blobs and layers present that are not, then add the names (or an entry without one when
- * names is empty) to the index. Missing blobs come from src. r is what image_find gave. */
+ * names is empty) to the index. names NULL: an entry that gc removes when no sandbox uses it,
+ * unless the image has another. Missing blobs come from src. r is what image_find gave. */
 int image_import(struct store *st, const struct blob_source *src, const struct resolved *r,
 		const struct image_opts *opts, const struct strv *names, struct error *e) MUST_CHECK
-		NONNULL(1, 2, 3, 4, 5, 6);
+		NONNULL(1, 2, 3, 4, 6);
 
 #endif

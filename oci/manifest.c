@@ -26,6 +26,7 @@ void descriptor_done(struct descriptor *d)
 	free(d->annotations.containerd);
 	free(d->annotations.reference_type);
 	free(d->annotations.index);
+	free(d->annotations.passing);
 	*d = (struct descriptor){ .size = 0 };
 }
 
@@ -58,6 +59,7 @@ void descriptor_copy(const struct descriptor *from, struct descriptor *out_d)
 			.containerd = mem_strdup(from->annotations.containerd),
 			.reference_type = mem_strdup(from->annotations.reference_type),
 			.index = mem_strdup(from->annotations.index),
+			.passing = mem_strdup(from->annotations.passing),
 		},
 	};
 }
@@ -94,6 +96,8 @@ static const struct jsondec_field annotation_fields[] = {
 	{ ANNOTATION_CONTAINERD, JSONDEC_STRING, offsetof(struct annotations, containerd),
 			.max = LIMIT_REF_BYTES },
 	{ ANNOTATION_INDEX, JSONDEC_STRING, offsetof(struct annotations, index), .max = WORD_MAX },
+	{ ANNOTATION_PASSING, JSONDEC_STRING, offsetof(struct annotations, passing),
+			.max = WORD_MAX },
 	{ "vnd.docker.reference.type", JSONDEC_STRING, offsetof(struct annotations, reference_type),
 			.max = WORD_MAX },
 	{ .name = NULL },

@@ -21,6 +21,7 @@
 #define ANNOTATION_REF_NAME   "org.opencontainers.image.ref.name"
 #define ANNOTATION_CONTAINERD "io.containerd.image.name"
 #define ANNOTATION_INDEX      "osbx.index"
+#define ANNOTATION_PASSING    "osbx.passing"
 
 struct platform {
 	char *os;
@@ -33,6 +34,7 @@ struct annotations {
 	char *containerd; /* ANNOTATION_CONTAINERD: a full name, beside a ref_name that is a tag */
 	char *reference_type; /* "attestation-manifest" of buildx */
 	char *index;          /* ANNOTATION_INDEX: digest of the index it was chosen from */
+	char *passing; /* ANNOTATION_PASSING: no wish of a user keeps it, only a run brought it */
 };
 
 /* All strings NULL when absent. */

@@ -80,13 +80,14 @@ static void platform_write(struct json_writer *w, const struct platform *p)
 
 static void annotations_write(struct json_writer *w, const struct annotations *a)
 {
-	if (!a->ref_name && !a->containerd && !a->index) {
+	if (!a->ref_name && !a->containerd && !a->index && !a->passing) {
 		return;
 	}
 	json_object_begin(w, "annotations");
 	word_write(w, ANNOTATION_CONTAINERD, a->containerd);
 	word_write(w, ANNOTATION_REF_NAME, a->ref_name);
 	word_write(w, ANNOTATION_INDEX, a->index);
+	word_write(w, ANNOTATION_PASSING, a->passing);
 	json_object_end(w);
 }
 
@@ -202,6 +203,9 @@ void entries_add(struct descriptors *entries, const struct descriptor *d, const 
 	added->annotations.ref_name = mem_strdup(name);
 	free(added->annotations.containerd);
 	added->annotations.containerd = mem_strdup(name);
+	if (name) {
+		free(TAKE_PTR(added->annotations.passing));
+	}
 }
 
 /* The digits that a name might be meant as, or NULL. */

@@ -79,7 +79,9 @@ static int mapped_try(const struct store *st, const struct idmap *map, const cha
 		log_debug("id-mapped mounts of %s are refused: %s", st->root, strerror(-r));
 		r = file_write_at(st->root_fd, UNMAPPED_FILE, span_of(release), false);
 		*out_works = false;
-		return r < 0 && r != -EROFS ? error_sys(e, -r, "write %s/%s", st->root, UNMAPPED_FILE) : 0;
+		return r < 0 && r != -EROFS
+				       ? error_sys(e, -r, "write %s/%s", st->root, UNMAPPED_FILE)
+				       : 0;
 	}
 	*out_works = true;
 	return 0;

@@ -52,7 +52,7 @@ is "$(left_processes)" 0 "no process is left"
 is "$(ls "$OSBX_ROOT/sandboxes" "$OSBX_RUNTIME/sandboxes" 2>/dev/null | grep -c '^[0-9a-f.]*-')" 0 "no sandbox is left"
 is "$(ls "$OSBX_ROOT/ids" 2>/dev/null | wc -l)" 0 "no id range is taken"
 is "$(grep -c "$tmp" /proc/self/mountinfo)" 0 "nothing is mounted"
-osbx run --network none "$image" echo fine
+osbx run -q --network none "$image" echo fine
 is "$out$err" fine "the store works"
 
 # load, killed at random points

@@ -234,6 +234,22 @@ osbx load "oci-archive:$tmp/familiar.tar:deep/name:2"
 is "$status $out" "0 loaded deep/name:2" "an archive's image is named as images prints it"
 "$OSBX" rmi -q deep/name:2
 
+# What only a run brought from a transport goes when nobody uses it; what was loaded stays.
+mkdir "$tmp/passing" && cp -r "$layout/." "$tmp/passing"
+OSBX_ROOT="$tmp/passing-root"
+export OSBX_ROOT
+osbx run --network none "oci:$tmp/passing:1" true
+is "$status $("$OSBX" images -q | wc -l)" "0 1" "a run from a layout leaves its image"
+osbx gc -q
+is "$("$OSBX" images -q | wc -l)/$(find "$OSBX_ROOT/blobs/sha256" -type f | wc -l)" 0/0 "until gc"
+osbx run --network none "oci:$tmp/passing:1" echo again
+is "$status $out" "0 again" "which makes no difference to the next run"
+"$OSBX" load -q "oci:$tmp/passing:1" >/dev/null
+osbx gc -q
+is "$("$OSBX" images -q | wc -l)" 1 "an image that was loaded stays"
+"$OSBX" images -q | sort -u | xargs -r "$OSBX" rmi -f -q
+OSBX_ROOT="$tmp/root"
+
 # A store that cannot be written to can be read.
 cat >"$tmp/read-only.sh" <<'END'
 set -e

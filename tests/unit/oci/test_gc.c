@@ -114,6 +114,83 @@ START_TEST(unnamed_image_goes)
 }
 END_TEST
 
+/* An image that only a run brought. */
+static struct digest open_passing(const struct made *m)
+{
+	struct image_opts opts = { .map = &map, .platform = "linux/amd64" };
+	AUTO(ref) struct ref ref = ref_of("oci:%s/lay", unit_path);
+	struct error e = ERROR_INIT;
+	autofree char *a = entry_named(m, NULL);
+	autofree char *path = mem_printf("%s/lay", unit_path);
+	autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO(image) struct image *img = NULL;
+
+	put_index(fd, a, NULL, NULL);
+	img = image_open(store, &ref, &opts, &e);
+	ck_assert_msg(img != NULL, "%s", e.text);
+	return img->manifest;
+}
+
+static size_t entries_of(const struct digest *manifest)
+{
+	AUTO(descriptors) struct descriptors l = DESCRIPTORS_INIT;
+	struct error e = ERROR_INIT;
+
+	ck_assert_int_eq(store_index_load(store, &l, &e), 0);
+	return entries_count(&l, manifest);
+}
+
+START_TEST(what_a_run_brought_stays_while_it_is_used)
+{
+	AUTO(strv) struct strv keep = STRV_INIT;
+	struct store_gc_result result;
+	struct error e = ERROR_INIT;
+
+	rmi("x:1");
+	struct digest d = open_passing(&x);
+
+	ck_assert_int_eq(strv_add(&keep, d.text), 0);
+	ck_assert_int_eq(store_gc(store, &map, &keep, false, &result, &e), 0);
+	ck_assert_uint_eq(entries_of(&d), 1);
+	strv_done(&keep);
+	ck_assert_int_eq(store_gc(store, &map, &keep, true, &result, &e), 0);
+	ck_assert_uint_gt(result.blobs, 0);
+	ck_assert_uint_eq(entries_of(&d), 1);
+	ck_assert_int_eq(store_gc(store, &map, &keep, false, &result, &e), 0);
+	ck_assert_uint_eq(entries_of(&d), 0);
+	ck_assert(!store_has_any_blob(store, &d));
+	/* And comes back. */
+	(void)open_passing(&x);
+	ck_assert_uint_eq(entries_of(&d), 1);
+}
+END_TEST
+
+/* Loaded without a name, or named: a user's wish. */
+START_TEST(what_a_run_brought_stays_when_it_is_wanted)
+{
+	struct image_opts opts = { .map = &map, .platform = "linux/amd64" };
+	AUTO(ref) struct ref ref = ref_of("oci:%s/lay", unit_path);
+	AUTO(strv) struct strv keep = STRV_INIT;
+	AUTO(strv) struct strv names = STRV_INIT;
+	struct store_gc_result result;
+	struct error e = ERROR_INIT;
+
+	rmi("x:1");
+	struct digest d = open_passing(&x);
+	AUTO(ref) struct ref from = ref_of("%s", d.text);
+	AUTO(ref) struct ref to = ref_of("named:1");
+
+	if (_i == 0) {
+		ck_assert_int_eq(image_load(store, &ref, &opts, &names, &e), 0);
+	} else {
+		ck_assert_int_eq(image_tag(store, &from, &to, &e), 0);
+	}
+	ck_assert_int_eq(store_gc(store, &map, &keep, false, &result, &e), 0);
+	ck_assert_uint_eq(entries_of(&d), 1);
+	ck_assert(store_has_any_blob(store, &d));
+}
+END_TEST
+
 START_TEST(everything_goes)
 {
 	struct store_gc_result r;
@@ -361,6 +438,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, begin, end);
 	tcase_add_test(tc, named_images_stay);
 	tcase_add_test(tc, unnamed_image_goes);
+	tcase_add_test(tc, what_a_run_brought_stays_while_it_is_used);
+	tcase_add_loop_test(tc, what_a_run_brought_stays_when_it_is_wanted, 0, 2);
 	tcase_add_test(tc, everything_goes);
 	tcase_add_test(tc, dry_run_only_counts);
 	tcase_add_test(tc, kept_manifest_keeps_all);
