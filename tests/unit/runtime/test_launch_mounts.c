@@ -57,6 +57,7 @@ START_TEST(refusal_names_the_mount)
 
 	world_make(&w, AS_MAPPED);
 	if (w.spec.map.mode != IDMAP_MAPPED) {
+		world_end(&w);
 		return;
 	}
 	ck_assert_int_eq(sys_unshare(CLONE_NEWNS), 0);
@@ -85,6 +86,7 @@ START_TEST(refusal_names_the_volume)
 
 	world_make(&w, AS_MAPPED);
 	if (w.spec.map.mode != IDMAP_MAPPED) {
+		world_end(&w);
 		return;
 	}
 	uint32_t tree = spec_add_tree(&w.spec, "/proc", SPEC_TREE_OWNER, true);
