@@ -76,6 +76,13 @@ static int info_from_request(int dir_fd, const struct id *id, struct sandbox_inf
 	return 0;
 }
 
+static bool has_live(const struct dirs *dirs, const struct id *id)
+{
+	autofree char *path = mem_printf("sandboxes/%s", id->text);
+
+	return faccessat(dirs->runtime_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* 0 or -ENOENT. */
 static int info_read(const struct dirs *dirs, const struct id *id, struct sandbox_info *out)
 {
@@ -133,13 +140,16 @@ struct walk {
 static void entry_add(const struct walk *w, const struct id *id)
 {
 	AUTO(sandbox_info) struct sandbox_info info = { .is_kept = false };
-	autofree char *path = mem_printf("sandboxes/%s", id->text);
 
 	/* What has a live directory was met there. */
-	if (w->in_root && faccessat(w->dirs->runtime_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+	if ((w->in_root && has_live(w->dirs, id)) || !info_get(w->dirs, id, &info)) {
 		return;
 	}
-	if (info_get(w->dirs, id, &info) && (w->all || info.state.code != SANDBOX_TERMINATED)) {
+	/* It was settled just now, and will be met in ROOT. */
+	if (!w->in_root && info.is_kept && !has_live(w->dirs, id)) {
+		return;
+	}
+	if (w->all || info.state.code != SANDBOX_TERMINATED) {
 		list_add(w->list, &info);
 	}
 }

@@ -197,6 +197,48 @@ START_TEST(no_room_aborts)
 }
 END_TEST
 
+static const struct {
+	const char *text;
+	int result;
+	int64_t ms;
+} durations[] = {
+	{ "0", 0, 0 },
+	{ "90", 0, 90000 },
+	{ "90s", 0, 90000 },
+	{ "15m", 0, 900000 },
+	{ "1h30m", 0, 5400000 },
+	{ "1d2h3m4s5ms", 0, 93784005 },
+	{ "250ms", 0, 250 },
+	{ "1m1", -EINVAL, 0 },
+	{ "", -EINVAL, 0 },
+	{ "s", -EINVAL, 0 },
+	{ "-1s", -EINVAL, 0 },
+	{ "+1s", -EINVAL, 0 },
+	{ " 1s", -EINVAL, 0 },
+	{ "1s ", -EINVAL, 0 },
+	{ "1.5h", -EINVAL, 0 },
+	{ "1x", -EINVAL, 0 },
+	{ "1sm", -EINVAL, 0 },
+	{ "30m1h", -EINVAL, 0 },
+	{ "1s1s", -EINVAL, 0 },
+	{ "1H", -EINVAL, 0 },
+	{ "0x10s", -EINVAL, 0 },
+	{ "3653d", 0, 315619200000 },
+	{ "3653d1ms", -ERANGE, 0 },
+	{ "99999999999999999999999999", -ERANGE, 0 },
+	{ "18446744073709551616ms", -ERANGE, 0 },
+	{ "9223372036854775807d", -ERANGE, 0 },
+};
+
+START_TEST(duration_is_strict)
+{
+	int64_t ms = 12345;
+
+	ck_assert_int_eq(str_to_duration(durations[_i].text, &ms), durations[_i].result);
+	ck_assert_int_eq(ms, durations[_i].result == 0 ? durations[_i].ms : 12345);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("str");
@@ -208,6 +250,7 @@ int main(void)
 	tcase_add_test(tc, no_byte_but_the_letters_is_a_suffix);
 	tcase_add_loop_test(tc, size_is_readable, 0, ARRAY_SIZE(readable));
 	tcase_add_loop_test(tc, printable_replaces_controls, 0, ARRAY_SIZE(printables));
+	tcase_add_loop_test(tc, duration_is_strict, 0, ARRAY_SIZE(durations));
 	tcase_add_test(tc, printable_cuts_between_characters);
 	tcase_add_test_raise_signal(tc, no_room_aborts, SIGABRT);
 	suite_add_tcase(s, tc);

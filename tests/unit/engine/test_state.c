@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include <osbx/state.h>
 
@@ -118,6 +119,67 @@ START_TEST(reads_what_it_wrote)
 }
 END_TEST
 
+START_TEST(reads_what_a_keeper_adds)
+{
+	AUTO(state) struct sandbox_state s = { .code = SANDBOX_PENDING };
+	AUTO(state) struct sandbox_state back = { .code = SANDBOX_PENDING };
+	struct error e = ERROR_INIT;
+
+	state_make(&s);
+	ck_assert_int_eq(strv_add(&s.labels, "a=b"), 0);
+	s.retained = true;
+	s.kept = true;
+	s.keeper_pid = 12;
+	s.pid_start = 34;
+	s.expires_ms = 56;
+	state_go(&s, SANDBOX_RUNNING);
+	ck_assert_int_eq(state_save(&s, unit_fd, false, &e), 0);
+	ck_assert_int_eq(state_load(unit_fd, &back, &e), 0);
+	ck_assert_uint_eq(back.labels.n, 1);
+	ck_assert_str_eq(back.labels.v[0], "a=b");
+	ck_assert(back.retained && back.kept);
+	ck_assert_int_eq(back.keeper_pid, 12);
+	ck_assert_uint_eq(back.pid_start, 34);
+	ck_assert_int_eq(back.expires_ms, 56);
+}
+END_TEST
+
+/* Wherever it is, it can end, and says why. */
+START_TEST(ends_from_anywhere)
+{
+	for (int to = SANDBOX_TERMINATED; to <= SANDBOX_FAILED; to++) {
+		AUTO(state) struct sandbox_state s = { .code = SANDBOX_PENDING };
+
+		if (_i >= SANDBOX_TERMINATED) {
+			continue;
+		}
+		state_make(&s);
+		s.code = (enum sandbox_state_code)_i;
+		s.pid = s.keeper_pid = 7;
+		state_end(&s, (enum sandbox_state_code)to, STATE_REASON_LOST, "words");
+		ck_assert_int_eq(s.code, to);
+		ck_assert(state_is_final(&s) && s.ended_ms > 0 && s.pid == 0 && s.keeper_pid == 0);
+		ck_assert_str_eq(s.reason, "keeper_lost");
+		ck_assert_str_eq(s.message, "words");
+	}
+}
+END_TEST
+
+START_TEST(a_process_has_a_start)
+{
+	uint64_t ours = state_pid_start(getpid());
+
+	ck_assert_uint_gt(ours, 0);
+	ck_assert_uint_eq(state_pid_start(getpid()), ours);
+	ck_assert_uint_eq(state_pid_start(0), 0);
+	ck_assert_uint_eq(state_pid_start(-1), 0);
+	ck_assert_uint_eq(state_pid_start(INT32_MAX), 0);
+	/* A name can hold what looks like the end of it. */
+	ck_assert_int_eq(prctl(PR_SET_NAME, "a) R 1 1 1"), 0);
+	ck_assert_uint_eq(state_pid_start(getpid()), ours);
+}
+END_TEST
+
 START_TEST(what_is_unknown_is_absent)
 {
 	AUTO(state) struct sandbox_state s = { .code = SANDBOX_PENDING };
@@ -195,6 +257,9 @@ int main(void)
 	tcase_add_test_raise_signal(tc, another_way_is_our_own_mistake, SIGABRT);
 	tcase_add_test(tc, stamps_beginning_and_end);
 	tcase_add_test(tc, reads_what_it_wrote);
+	tcase_add_test(tc, reads_what_a_keeper_adds);
+	tcase_add_loop_test(tc, ends_from_anywhere, 0, SANDBOX_STATE_COUNT);
+	tcase_add_test(tc, a_process_has_a_start);
 	tcase_add_test(tc, what_is_unknown_is_absent);
 	tcase_add_loop_test(tc, refuses_other_documents, 0, ARRAY_SIZE(bad));
 	tcase_add_test(tc, reads_the_smallest_document);
