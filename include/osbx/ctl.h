@@ -53,9 +53,12 @@ int sandbox_sweep_dead(const struct dirs *dirs, struct error *e) MUST_CHECK NONN
 /* Connect to the keeper of id. fd, or -1 with ERRC_CONFLICT when the sandbox is not alive. */
 int ctl_connect(const struct dirs *dirs, const struct id *id, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
-/* Send one request with its descriptors (borrowed). */
-int ctl_send(int sock, enum ctl_msg type, const void *payload, uint32_t n, const int *fds,
-		uint32_t fds_n, struct error *e) MUST_CHECK NONNULL(7);
+/* Send one request. */
+int ctl_send(int sock, enum ctl_msg type, const void *payload, uint32_t n,
+		struct error *e) MUST_CHECK NONNULL(5);
+/* Send EXEC with its descriptors (borrowed). */
+int ctl_send_exec(int sock, const struct ctl_exec *request, const int *fds, uint32_t fds_n,
+		struct error *e) MUST_CHECK NONNULL(2, 3, 5);
 /* Wait for an answer of type want; FAILED becomes the error, the end of the connection
  * ERRC_UNAVAILABLE. deadline_ms by clock_boot_ms, -1: for ever. Descriptors belong to the caller.
  */

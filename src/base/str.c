@@ -109,9 +109,9 @@ static const struct {
 	const char *name;
 	int64_t ms;
 } duration_units[] = {
-	{ "d", 24 * 3600 * 1000 },
-	{ "h", 3600 * 1000 },
-	{ "m", 60 * 1000 },
+	{ "d", 24LL * 3600 * 1000 },
+	{ "h", 3600LL * 1000 },
+	{ "m", 60LL * 1000 },
 	{ "s", 1000 },
 	{ "ms", 1 },
 };

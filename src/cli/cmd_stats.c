@@ -32,7 +32,7 @@ static int stats_get(const struct dirs *dirs, const struct id *id, struct ctl_st
 	autoclose int sock = ctl_connect(dirs, id, e);
 	struct packet p;
 
-	if (sock < 0 || ctl_send(sock, CTL_MSG_STAT, NULL, 0, NULL, 0, e) < 0 ||
+	if (sock < 0 || ctl_send(sock, CTL_MSG_STAT, NULL, 0, e) < 0 ||
 			ctl_expect(sock, CTL_MSG_STATS, &p, clock_boot_ms() + ANSWER_MS, e) < 0) {
 		return -1;
 	}
@@ -84,8 +84,8 @@ static void size_format(uint64_t bytes, char *out, size_t size)
 
 static int print_row(const struct id *id, const struct ctl_stats *s, struct buf *out)
 {
-	char memory[24];
-	char limit[24];
+	char memory[24] = "";
+	char limit[24] = "";
 	char cpu[24] = "-";
 	char pids[24] = "-";
 

@@ -16,7 +16,7 @@ static int wait_for_end(
 	struct ctl_ended ended;
 	struct packet p;
 
-	if (sock < 0 || ctl_send(sock, CTL_MSG_WAIT, NULL, 0, NULL, 0, e) < 0 ||
+	if (sock < 0 || ctl_send(sock, CTL_MSG_WAIT, NULL, 0, e) < 0 ||
 			ctl_expect(sock, CTL_MSG_ENDED, &p, -1, e) < 0) {
 		return -1;
 	}

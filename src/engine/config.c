@@ -85,22 +85,21 @@ static struct registry_host *host_entry(struct registry_config *c, const char *n
 	return h;
 }
 
-/* The entry of a registry section; a section without a name is the user's mistake. */
-static int host_of(
-		struct config *c, const char *arg, struct registry_host **out_host, struct error *e)
+/* The entry of a registry section; NULL: a section without a name is the user's mistake. */
+static struct registry_host *host_of(struct config *c, const char *arg, struct error *e)
 {
 	if (!arg) {
-		return error_set(e, ERRC_INVALID, "[registry]: expected [registry \"HOST\"]");
+		(void)error_set(e, ERRC_INVALID, "[registry]: expected [registry \"HOST\"]");
+		return NULL;
 	}
-	*out_host = host_entry(&c->registries, arg);
-	return 0;
+	return host_entry(&c->registries, arg);
 }
 
 static int set_mirror(void *out, const char *arg, const char *value, struct error *e)
 {
-	struct registry_host *h = NULL;
+	struct registry_host *h = host_of(out, arg, e);
 
-	if (host_of(out, arg, &h, e) < 0) {
+	if (!h) {
 		return -1;
 	}
 	if (value[0] == '\0' || strchr(value, ' ') || strstr(value, "://")) {
@@ -111,9 +110,9 @@ static int set_mirror(void *out, const char *arg, const char *value, struct erro
 
 static int set_tls_verify(void *out, const char *arg, const char *value, struct error *e)
 {
-	struct registry_host *h = NULL;
+	struct registry_host *h = host_of(out, arg, e);
 
-	if (host_of(out, arg, &h, e) < 0) {
+	if (!h) {
 		return -1;
 	}
 	if (!str_eq(value, "true") && !str_eq(value, "false")) {
@@ -125,9 +124,9 @@ static int set_tls_verify(void *out, const char *arg, const char *value, struct 
 
 static int set_ca(void *out, const char *arg, const char *value, struct error *e)
 {
-	struct registry_host *h = NULL;
+	struct registry_host *h = host_of(out, arg, e);
 
-	if (host_of(out, arg, &h, e) < 0) {
+	if (!h) {
 		return -1;
 	}
 	if (value[0] != '/') {

@@ -41,24 +41,38 @@ int ctl_connect(const struct dirs *dirs, const struct id *id, struct error *e)
 	return TAKE_FD(sock);
 }
 
-int ctl_send(int sock, enum ctl_msg type, const void *payload, uint32_t n, const int *fds,
-		uint32_t fds_n, struct error *e)
+/* What was put into the packet has gone well so far if r is 0. */
+static int packet_post(int sock, const struct packet *p, int r, struct error *e)
 {
-	struct packet p;
-
-	packet_init(&p, (uint16_t)type);
-	int r = n > 0 ? packet_put(&p, payload, n) : 0;
-
-	for (uint32_t i = 0; i < fds_n && r == 0; i++) {
-		r = packet_put_fd(&p, fds[i]);
-	}
 	if (r == 0) {
-		r = packet_send(sock, &p);
+		r = packet_send(sock, p);
 	}
 	/* A keeper that answers and closes without reading is one that ends. */
 	return r < 0 && r != -EPIPE && r != -ECONNRESET
 			       ? error_sys(e, -r, "speak to the keeper of the sandbox")
 			       : 0;
+}
+
+int ctl_send(int sock, enum ctl_msg type, const void *payload, uint32_t n, struct error *e)
+{
+	struct packet p;
+
+	packet_init(&p, (uint16_t)type);
+	return packet_post(sock, &p, n > 0 ? packet_put(&p, payload, n) : 0, e);
+}
+
+int ctl_send_exec(int sock, const struct ctl_exec *request, const int *fds, uint32_t fds_n,
+		struct error *e)
+{
+	struct packet p;
+
+	packet_init(&p, CTL_MSG_EXEC);
+	int r = packet_put(&p, request, sizeof(*request));
+
+	for (uint32_t i = 0; i < fds_n && r == 0; i++) {
+		r = packet_put_fd(&p, fds[i]);
+	}
+	return packet_post(sock, &p, r, e);
 }
 
 /* FAILED, or something that was not asked for. Always -1. */
@@ -107,7 +121,7 @@ int ctl_request(const struct dirs *dirs, const struct id *id, enum ctl_msg type,
 	autoclose int sock = ctl_connect(dirs, id, e);
 	struct packet p;
 
-	if (sock < 0 || ctl_send(sock, type, payload, n, NULL, 0, e) < 0 ||
+	if (sock < 0 || ctl_send(sock, type, payload, n, e) < 0 ||
 			ctl_expect(sock, CTL_MSG_OK, &p, -1, e) < 0) {
 		return -1;
 	}

@@ -294,7 +294,7 @@ static void alive_end(const struct dirs *dirs, const struct id *id)
 	autoclose int sock = ctl_connect(dirs, id, &e);
 	struct packet p;
 
-	if (sock < 0 || ctl_send(sock, CTL_MSG_STOP, &stop, sizeof(stop), NULL, 0, &e) < 0) {
+	if (sock < 0 || ctl_send(sock, CTL_MSG_STOP, &stop, sizeof(stop), &e) < 0) {
 		return;
 	}
 	if (ctl_expect(sock, CTL_MSG_OK, &p, clock_boot_ms() + STOP_WAIT_MS, &e) == 0) {

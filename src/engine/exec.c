@@ -29,7 +29,7 @@
 #include <osbx/mem.h>
 #include <osbx/tty.h>
 
-#define PROCESS_BYTES_MAX (4U * LIMIT_ARGS_BYTES)
+#define PROCESS_BYTES_MAX ((size_t)4 * LIMIT_ARGS_BYTES)
 #define STDIO_N           3
 
 enum session_stage {
@@ -165,8 +165,8 @@ static void forward(struct session *s, int signo)
 
 	if (s->stage == SESSION_RUNNING) {
 		/* What cannot be sent is seen where the answers come. */
-		(void)!ctl_send(s->sock, CTL_MSG_EXEC_SIGNAL, &signal_out, sizeof(signal_out), NULL,
-				0, &s->error);
+		(void)!ctl_send(s->sock, CTL_MSG_EXEC_SIGNAL, &signal_out, sizeof(signal_out),
+				&s->error);
 	}
 }
 
@@ -288,8 +288,7 @@ static int request_send(struct session *s, struct error *e)
 	s->process_fd = r;
 	const int fds[] = { s->process_fd, s->stdio[0], s->stdio[1], s->stdio[2] };
 
-	return ctl_send(s->sock, CTL_MSG_EXEC, &request, sizeof(request), fds,
-			s->opts->tty ? 1 : ARRAY_SIZE(fds), e);
+	return ctl_send_exec(s->sock, &request, fds, s->opts->tty ? 1 : ARRAY_SIZE(fds), e);
 }
 
 static void session_done(struct session *s)

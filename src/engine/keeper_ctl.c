@@ -435,8 +435,9 @@ void ctl_free(struct ctl *c)
 	if (!c) {
 		return;
 	}
-	while (c->clients) {
-		client_close(c->clients);
+	for (struct client *next = NULL, *at = c->clients; at; at = next) {
+		next = at->next;
+		client_close(at);
 	}
 	exec_on_death(c);
 	loop_remove(c->keeper->loop, &c->listener);

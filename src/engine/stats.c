@@ -64,7 +64,9 @@ static uint64_t read_io(int dir_fd, const char *key)
 		return UINT64_MAX;
 	}
 	for (size_t i = 0; i < text.n; i++) {
-		text.p[i] = text.p[i] == '\n' ? ' ' : text.p[i];
+		if (text.p[i] == '\n') {
+			text.p[i] = ' ';
+		}
 	}
 	for (struct span rest = buf_span(&text); span_next(&rest, ' ', &word);) {
 		uint64_t value = span_has_prefix(word, span_of(key))

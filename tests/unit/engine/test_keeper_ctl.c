@@ -202,7 +202,7 @@ static int client_exec(const struct fixture *f, int null_fd, int process_fd, uin
 	struct error e = ERROR_INIT;
 	int sock = client_open(f);
 
-	CHECK(ctl_send(sock, CTL_MSG_EXEC, &request, sizeof(request), fds, 4, &e) == 0);
+	CHECK(ctl_send_exec(sock, &request, fds, 4, &e) == 0);
 	return sock;
 }
 
@@ -293,7 +293,7 @@ static void client_stop_hard(const struct fixture *f)
 	struct error e = ERROR_INIT;
 	struct packet p;
 
-	CHECK(ctl_send(first, CTL_MSG_STOP, &patient, sizeof(patient), NULL, 0, &e) == 0);
+	CHECK(ctl_send(first, CTL_MSG_STOP, &patient, sizeof(patient), &e) == 0);
 	CHECK(client_ask(f, CTL_MSG_STOP, &hasty, sizeof(hasty), &e) == 0);
 	expect(first, CTL_MSG_OK, &p);
 }
@@ -315,7 +315,7 @@ static void client_signal_and_wait(const struct fixture *f)
 	struct packet p;
 	int sock = client_open(f);
 
-	CHECK(ctl_send(sock, CTL_MSG_WAIT, NULL, 0, NULL, 0, &e) == 0);
+	CHECK(ctl_send(sock, CTL_MSG_WAIT, NULL, 0, &e) == 0);
 	CHECK(client_ask(f, CTL_MSG_SIGNAL, &s, sizeof(s), &e) == 0);
 	expect(sock, CTL_MSG_ENDED, &p);
 	CHECK(p.len == sizeof(ended));
@@ -345,7 +345,7 @@ static void client_two_processes(const struct fixture *f)
 
 	expect(a, CTL_MSG_STARTED, &p);
 	expect(b, CTL_MSG_STARTED, &p);
-	CHECK(ctl_send(b, CTL_MSG_EXEC_SIGNAL, &s, sizeof(s), NULL, 0, &e) == 0);
+	CHECK(ctl_send(b, CTL_MSG_EXEC_SIGNAL, &s, sizeof(s), &e) == 0);
 	expect(b, CTL_MSG_ENDED, &p);
 	memcpy(&ended, p.payload, sizeof(ended));
 	CHECK(ended.status == 5);
@@ -422,7 +422,7 @@ static void client_requests(const struct fixture *f)
 	error_clear(&e);
 	int sock = client_open(f);
 
-	CHECK(ctl_send(sock, CTL_MSG_STAT, NULL, 0, NULL, 0, &e) == 0);
+	CHECK(ctl_send(sock, CTL_MSG_STAT, NULL, 0, &e) == 0);
 	expect(sock, CTL_MSG_STATS, &p);
 	CHECK(p.len == sizeof(stats));
 	memcpy(&stats, p.payload, sizeof(stats));
@@ -452,7 +452,7 @@ static void client_many(const struct fixture *f)
 
 	for (size_t i = 0; i < ARRAY_SIZE(socks); i++) {
 		socks[i] = client_open(f);
-		CHECK(ctl_send(socks[i], CTL_MSG_WAIT, NULL, 0, NULL, 0, &e) == 0);
+		CHECK(ctl_send(socks[i], CTL_MSG_WAIT, NULL, 0, &e) == 0);
 	}
 	/* The last ones are served when the first ones leave. */
 	for (size_t i = 0; i < 40; i++) {
