@@ -191,9 +191,10 @@ START_TEST(a_full_disk_loses_whole_records)
 {
 	AUTO(logfile) struct logfile l = LOGFILE_INIT;
 	struct rlimit limit = { .rlim_cur = 100, .rlim_max = RLIM_INFINITY };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 
 	/* The third record would cross the limit half-way. */
-	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(sigaction(SIGXFSZ, &ignore, NULL), 0);
 	ck_assert_int_eq(logfile_start(&l, unit_fd, LOG_FILE_BYTES), 0);
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	add(&l, LOG_STDOUT, "a\n");
