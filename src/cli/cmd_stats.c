@@ -110,7 +110,7 @@ static int stats_one(const struct dirs *dirs, const struct sandbox_info *info, v
 		struct error *e)
 {
 	struct stats_run *run = ctx;
-	struct ctl_stats s;
+	struct ctl_stats s = { .pids = UINT64_MAX };
 
 	if (stats_get(dirs, &info->state.id, &s, e) < 0) {
 		return -1;

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What a hostile process tries from inside: system calls, PID 1, devices, /proc, /sys, descriptors, control groups.
-# The table of calls is that of tests/helpers/try_syscall.c.
+# The table of calls is that of tests/helpers/try_syscall.c, which the sanitizers do not let be static.
+# modes: root user single nested identity no_openat2 no_clone3 self
 . "$(dirname "$0")/lib.sh"
 
 image=oci:${OSBX_TEST_DATA:?}/busybox:1
