@@ -42,7 +42,8 @@ struct keeper_opts {
 	/* Its record, which the keeper changes and saves from keeper_start on. NULL: there is none,
 	 * and no control socket (ctl_proto.h) either. */
 	struct sandbox_state *state;
-	int live_fd; /* where the state is saved; not used without one */
+	int live_fd;    /* where the state is saved; not used without one */
+	int runtime_fd; /* where events are told; likewise */
 	/* The main process has been started. Failure ends the sandbox. NULL allowed. */
 	int (*on_started)(void *ctx, struct error *e);
 	void *ctx;
@@ -68,6 +69,8 @@ int keeper_start(struct keeper *k, const struct launch *launch, struct error *e)
  * process's: its exit code, or 128 + signal. Fails with execd's own error when it could not be
  * started (ERRC_NO_COMMAND, ERRC_NOT_EXECUTABLE, …). */
 int keeper_run(struct keeper *k, int *out_status, struct error *e) MUST_CHECK NONNULL(1, 2, 3);
+/* Status of the main process once that has exited: exit code, or 128 + signal. */
+int keeper_status(const struct keeper *k) NONNULL(1);
 /* Why it ended, STATE_REASON_*; after keeper_run. Constant text. */
 const char *keeper_reason(const struct keeper *k) NONNULL(1);
 /* The end is recorded and cleared away: answer those who wait for it. */

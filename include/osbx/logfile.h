@@ -63,20 +63,26 @@ struct log_record {
 	struct span text;
 };
 
-struct log_reader {
+/* Lines of a file that grows, and is renamed to NAME.1, NAME.2 … when it is full. */
+struct line_reader {
 	int dir_fd; /* borrowed */
+	const char *name;
+	unsigned int files; /* that there are at most */
 	int fd;
 	struct buf bytes;
 	size_t at;
 };
 
-/* Read a log from its oldest record on. dir_fd stays the caller's. */
-void log_reader_init(struct log_reader *r, int dir_fd) NONNULL(1);
-void log_reader_done(struct log_reader *r);
-AUTO_DEFINE(log_reader, struct log_reader, log_reader_done);
-/* The next record, borrowed until the next call. 1, 0 when there is none yet (call again later), or
- * -errno. */
-int log_reader_next(struct log_reader *r, struct log_record *out_record) NONNULL(1, 2) MUST_CHECK;
+/* Begin with the oldest line. dir_fd and name stay the caller's. */
+void line_reader_init(struct line_reader *r, int dir_fd, const char *name, unsigned int files)
+		NONNULL(1, 3);
+void line_reader_done(struct line_reader *r);
+AUTO_DEFINE(line_reader, struct line_reader, line_reader_done);
+/* The next whole line without its newline, borrowed until the next call. 1, 0 when there is none
+ * yet (call again later), or -errno. */
+int line_reader_next(struct line_reader *r, struct span *out_line) NONNULL(1, 2) MUST_CHECK;
+/* The next record of a log (line_reader_init with LOG_FILE, LOG_FILES), likewise. */
+int log_record_next(struct line_reader *r, struct log_record *out_record) NONNULL(1, 2) MUST_CHECK;
 /* Take a line of a log (without its newline) apart. 0 or -EBADMSG. */
 int log_record_parse(struct span line, struct log_record *out_record) NONNULL(2) MUST_CHECK;
 

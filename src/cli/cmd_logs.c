@@ -142,12 +142,12 @@ static bool is_skipped(struct logs *l, const struct log_record *r)
 }
 
 /* Everything that is there. 0 or -errno. */
-static int print_all(struct logs *l, struct log_reader *reader)
+static int print_all(struct logs *l, struct line_reader *reader)
 {
 	struct log_record record;
 	int r = 0;
 
-	while ((r = log_reader_next(reader, &record)) > 0) {
+	while ((r = log_record_next(reader, &record)) > 0) {
 		if (is_old(l, &record) || is_skipped(l, &record)) {
 			continue;
 		}
@@ -162,14 +162,14 @@ static int print_all(struct logs *l, struct log_reader *reader)
 /* How many lines come before the last ones that are wanted. */
 static int count_skip(struct logs *l, int dir_fd)
 {
-	AUTO(log_reader) struct log_reader reader = { .fd = -1 };
+	AUTO(line_reader) struct line_reader reader = { .fd = -1 };
 	struct place places[LOG_STREAM_COUNT] = { { .in_line = false } };
 	struct log_record record;
 	uint64_t lines = 0;
 	int r = 0;
 
-	log_reader_init(&reader, dir_fd);
-	while ((r = log_reader_next(&reader, &record)) > 0) {
+	line_reader_init(&reader, dir_fd, LOG_FILE, LOG_FILES);
+	while ((r = log_record_next(&reader, &record)) > 0) {
 		lines += !is_old(l, &record) && begins_line(&places[record.stream], &record);
 	}
 	l->skip = lines > l->args->tail ? lines - l->args->tail : 0;
@@ -188,11 +188,11 @@ static bool is_alive(const struct dirs *dirs, const struct id *id)
 static int log_show(struct logs *l, const struct dirs *dirs, const struct id *id, int dir_fd)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
-	AUTO(log_reader) struct log_reader reader = { .fd = -1 };
+	AUTO(line_reader) struct line_reader reader = { .fd = -1 };
 	int r = l->args->tail < UINT64_MAX ? count_skip(l, dir_fd) : 0;
 	bool more = r == 0;
 
-	log_reader_init(&reader, dir_fd);
+	line_reader_init(&reader, dir_fd, LOG_FILE, LOG_FILES);
 	while (more && r == 0) {
 		more = l->args->follow && is_alive(dirs, id);
 		r = print_all(l, &reader);

@@ -26,6 +26,7 @@
 
 #include <osbx/cgroup.h>
 #include <osbx/clock.h>
+#include <osbx/events.h>
 #include <osbx/fd.h>
 #include <osbx/file.h>
 #include <osbx/idmap.h>
@@ -181,6 +182,9 @@ static int lost_settle(
 		return error_sys(e, -r, "remove the control group of sandbox %s", s->id.text);
 	}
 	state_end(s, SANDBOX_FAILED, STATE_REASON_LOST, "its keeper was lost");
+	if (s->started_ms != 0) {
+		events_add(dirs->runtime_fd, EVENT_END, s);
+	}
 	ids_free(dirs, &s->id);
 	if ((s->retained || s->kept) && files_reduce(dirs, s, e) < 0) {
 		return -1;
@@ -351,5 +355,11 @@ int sandbox_remove(const struct dirs *dirs, const struct id *id, bool force, str
 	if (state_load(live_fd, &s, &second) == 0 && !state_is_final(&s)) {
 		pid_end(&s);
 	}
-	return remove_all(dirs, id, s.name, e);
+	if (remove_all(dirs, id, s.name, e) < 0) {
+		return -1;
+	}
+	if (s.image) {
+		events_add(dirs->runtime_fd, EVENT_REMOVE, &s);
+	}
+	return 0;
 }

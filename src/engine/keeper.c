@@ -28,11 +28,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <osbx/clock.h>
+#include <osbx/events.h>
 #include <osbx/fd.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
@@ -101,7 +103,10 @@ void keeper_stop(struct keeper *k, int signo, int64_t grace_ms, const char *reas
 		k->grace_end_ms = INT64_MAX;
 		/* A record that cannot be written keeps nobody alive. */
 		if (k->opts.state && state_may_go(k->opts.state->code, SANDBOX_STOPPING)) {
+			free(k->opts.state->reason);
+			k->opts.state->reason = mem_strdup(reason);
 			(void)!keeper_go(k, SANDBOX_STOPPING, &e);
+			events_add(k->opts.runtime_fd, EVENT_STOP, k->opts.state);
 		}
 		loop_remove(k->loop, &k->expiry);
 		if (!k->paused) {
@@ -536,8 +541,13 @@ int keeper_run(struct keeper *k, int *out_status, struct error *e)
 	if (k->console && console_check(k->console, e) < 0) {
 		return -1;
 	}
-	*out_status = k->status >= 0 ? k->status : 128 + SIGKILL;
+	*out_status = keeper_status(k);
 	return 0;
+}
+
+int keeper_status(const struct keeper *k)
+{
+	return k->status >= 0 ? k->status : 128 + SIGKILL;
 }
 
 const char *keeper_reason(const struct keeper *k)

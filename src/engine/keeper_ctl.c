@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <osbx/clock.h>
+#include <osbx/events.h>
 #include <osbx/fd.h>
 #include <osbx/mem.h>
 
@@ -96,6 +97,7 @@ static int request_pause(struct client *c, const struct packet *p, struct error 
 	if (keeper_go(k, SANDBOX_PAUSED, e) < 0) {
 		return -1;
 	}
+	events_add(k->opts.runtime_fd, EVENT_PAUSE, k->opts.state);
 	client_answer(c, CTL_MSG_OK, NULL, 0, -1);
 	return 0;
 }
@@ -123,6 +125,7 @@ static int request_resume(struct client *c, const struct packet *p, struct error
 	if (keeper_go(k, SANDBOX_RUNNING, e) < 0) {
 		return -1;
 	}
+	events_add(k->opts.runtime_fd, EVENT_RESUME, k->opts.state);
 	client_answer(c, CTL_MSG_OK, NULL, 0, -1);
 	return 0;
 }
@@ -150,6 +153,7 @@ static int request_renew(struct client *c, const struct packet *p, struct error 
 	if (r < 0) {
 		return error_sys(e, -r, "watch the clock");
 	}
+	events_add(k->opts.runtime_fd, EVENT_RENEW, state);
 	client_answer(c, CTL_MSG_OK, NULL, 0, -1);
 	return 0;
 }

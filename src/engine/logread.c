@@ -2,11 +2,12 @@
 /*
  * Theory of operation.
  *
- * A file of the log is known by its inode: its name changes when the log is rotated. Nothing is
+ * A file is known by its inode: its name changes when the log is rotated. Nothing is
  * written to a file that is not the newest, so at the end of one of those, and of what was written
  * to it before it was renamed, the next newer one follows. A reader that is slower than the
  * rotation loses what was removed, as everybody does.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,42 +17,45 @@
 #include <osbx/fd.h>
 #include <osbx/logfile.h>
 
-#define NAME_BYTES  16
+#define NAME_BYTES  64
 #define CHUNK_BYTES (64U << 10)
 
-static void name_of(unsigned int at, char *out)
+static void name_of(const struct line_reader *r, unsigned int at, char *out)
 {
-	(void)snprintf(out, NAME_BYTES, at > 0 ? LOG_FILE ".%u" : LOG_FILE, at);
+	int n = at > 0 ? snprintf(out, NAME_BYTES, "%s.%u", r->name, at)
+		       : snprintf(out, NAME_BYTES, "%s", r->name);
+
+	assert(n > 0 && n < NAME_BYTES);
 }
 
-/* Number of the file that is open; LOG_FILES when it was removed. */
-static unsigned int place_of(const struct log_reader *r)
+/* Number of the file that is open; all of them when it was removed. */
+static unsigned int place_of(const struct line_reader *r)
 {
 	struct stat ours;
 
 	if (r->fd < 0 || fstat(r->fd, &ours) < 0) {
-		return LOG_FILES;
+		return r->files;
 	}
-	for (unsigned int i = 0; i < LOG_FILES; i++) {
+	for (unsigned int i = 0; i < r->files; i++) {
 		char name[NAME_BYTES];
 		struct stat st;
 
-		name_of(i, name);
+		name_of(r, i, name);
 		if (fstatat(r->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 				st.st_ino == ours.st_ino) {
 			return i;
 		}
 	}
-	return LOG_FILES;
+	return r->files;
 }
 
 /* Open the oldest file that is newer than number at. 0, -ENOENT or -errno. */
-static int open_newer(struct log_reader *r, unsigned int at)
+static int open_newer(struct line_reader *r, unsigned int at)
 {
 	while (at > 0) {
 		char name[NAME_BYTES];
 
-		name_of(--at, name);
+		name_of(r, --at, name);
 		int fd = fd_open_at(r->dir_fd, name, O_RDONLY | O_NOFOLLOW, 0);
 
 		if (fd >= 0) {
@@ -67,7 +71,7 @@ static int open_newer(struct log_reader *r, unsigned int at)
 }
 
 /* Read more of the file that is open. Bytes, 0 at its end, -errno. */
-static ssize_t read_more(struct log_reader *r)
+static ssize_t read_more(struct line_reader *r)
 {
 	buf_consume(&r->bytes, r->at);
 	r->at = 0;
@@ -90,7 +94,7 @@ static ssize_t read_more(struct log_reader *r)
 }
 
 /* A whole line of what was read. */
-static bool line_take(struct log_reader *r, struct span *out)
+static bool line_take(struct line_reader *r, struct span *out)
 {
 	struct span rest = span_from(buf_span(&r->bytes), r->at);
 	const char *newline = rest.n > 0 ? memchr(rest.p, '\n', rest.n) : NULL;
@@ -103,12 +107,18 @@ static bool line_take(struct log_reader *r, struct span *out)
 	return true;
 }
 
-void log_reader_init(struct log_reader *r, int dir_fd)
+void line_reader_init(struct line_reader *r, int dir_fd, const char *name, unsigned int files)
 {
-	*r = (struct log_reader){ .dir_fd = dir_fd, .fd = -1, .bytes = { .max = 256U << 10 } };
+	*r = (struct line_reader){
+		.dir_fd = dir_fd,
+		.name = name,
+		.files = files,
+		.fd = -1,
+		.bytes = { .max = 256U << 10 },
+	};
 }
 
-void log_reader_done(struct log_reader *r)
+void line_reader_done(struct line_reader *r)
 {
 	if (r) {
 		fd_close(&r->fd);
@@ -117,7 +127,7 @@ void log_reader_done(struct log_reader *r)
 }
 
 /* At the end of a file. 1: go on reading, 0: nothing more now, -errno. */
-static int advance(struct log_reader *r)
+static int advance(struct line_reader *r)
 {
 	unsigned int place = place_of(r);
 
@@ -137,27 +147,30 @@ static int advance(struct log_reader *r)
 	return n == -ENOENT ? 0 : n < 0 ? n : 1;
 }
 
-int log_reader_next(struct log_reader *r, struct log_record *out_record)
+int line_reader_next(struct line_reader *r, struct span *out_line)
 {
-	struct span line;
-
-	for (;;) {
-		while (line_take(r, &line)) {
-			if (log_record_parse(line, out_record) == 0) {
-				return 1;
-			}
-		}
+	while (!line_take(r, out_line)) {
 		ssize_t n = r->fd < 0 ? 0 : read_more(r);
 
 		if (n < 0) {
 			return (int)n;
 		}
-		if (n == 0) {
-			int more = advance(r);
+		int more = n == 0 ? advance(r) : 1;
 
-			if (more <= 0) {
-				return more;
-			}
+		if (more <= 0) {
+			return more;
 		}
 	}
+	return 1;
+}
+
+int log_record_next(struct line_reader *r, struct log_record *out_record)
+{
+	struct span line;
+	int n = 0;
+
+	do {
+		n = line_reader_next(r, &line);
+	} while (n > 0 && log_record_parse(line, out_record) < 0);
+	return n;
 }

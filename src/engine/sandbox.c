@@ -19,6 +19,7 @@
 
 #include <osbx/cgroup.h>
 #include <osbx/config.h>
+#include <osbx/events.h>
 #include <osbx/fd.h>
 #include <osbx/host.h>
 #include <osbx/launch.h>
@@ -190,6 +191,30 @@ static void main_on_exited(void *ctx)
 	}
 }
 
+/* The last state, in memory. */
+static void state_close(struct sandbox *s, const struct error *failure)
+{
+	char text[ERROR_TEXT_MAX + 128];
+
+	if (state_is_final(&s->state)) {
+		return;
+	}
+	if (failure) {
+		error_render(failure, text, sizeof(text));
+		state_end(&s->state, SANDBOX_FAILED, STATE_REASON_ERROR, text);
+	} else {
+		state_end(&s->state, SANDBOX_TERMINATED,
+				s->was_oom ? STATE_REASON_OOM : keeper_reason(s->keeper), NULL);
+	}
+	events_add(s->dirs.runtime_fd, EVENT_END, &s->state);
+}
+
+static void status_take(struct sandbox *s, int status)
+{
+	s->state.exit_status = status;
+	s->was_oom = limits_killed(s, status);
+}
+
 /* While PID 1 alone is still ending: where directories are freed slowly that takes as long as the
  * removal. */
 static void main_on_quiet(void *ctx)
@@ -198,6 +223,11 @@ static void main_on_quiet(void *ctx)
 
 	if (!s->req->keep) {
 		record_clear_files(&s->dirs, &s->record);
+	}
+	/* A record that stays is to say it before everybody is told. */
+	if (!s->req->keep && !s->state.retained) {
+		status_take(s, keeper_status(s->keeper));
+		state_close(s, NULL);
 	}
 }
 
@@ -210,7 +240,11 @@ static int state_run(struct sandbox *s, struct error *e)
 	/* Here, and not with the pid: the main process is being started meanwhile. */
 	s->state.pid_start = state_pid_start(s->state.pid);
 	s->state.expires_ms = s->req->timeout_ms > 0 ? s->state.started_ms + s->req->timeout_ms : 0;
-	return state_save(&s->state, s->record.live_fd, false, e);
+	if (state_save(&s->state, s->record.live_fd, false, e) < 0) {
+		return -1;
+	}
+	events_add(s->dirs.runtime_fd, EVENT_START, &s->state);
+	return 0;
 }
 
 /* Detached: whoever asked for the sandbox waits for this. */
@@ -250,6 +284,7 @@ static int launch_meanwhile(void *ctx, struct error *e)
 		.on_quiet = main_on_quiet,
 		.state = &s->state,
 		.live_fd = s->record.live_fd,
+		.runtime_fd = s->dirs.runtime_fd,
 		.on_started = keeper_on_started,
 		.ctx = s,
 	};
@@ -313,8 +348,7 @@ static int phase_run(struct sandbox *s, struct error *e)
 	if ((!s->req->detach && state_run(s, e) < 0) || keeper_run(s->keeper, &status, e) < 0) {
 		return -1;
 	}
-	s->state.exit_status = status;
-	s->was_oom = limits_killed(s, status);
+	status_take(s, status);
 	return 0;
 }
 
@@ -354,17 +388,8 @@ static bool is_retained(const struct sandbox *s)
 }
 
 /* The last state, for those who look at a sandbox that has ended. */
-static int state_finish(struct sandbox *s, const struct error *failure, struct error *e)
+static int state_finish(const struct sandbox *s, struct error *e)
 {
-	char text[ERROR_TEXT_MAX + 128];
-
-	if (failure) {
-		error_render(failure, text, sizeof(text));
-		state_end(&s->state, SANDBOX_FAILED, STATE_REASON_ERROR, text);
-	} else {
-		state_end(&s->state, SANDBOX_TERMINATED,
-				s->was_oom ? STATE_REASON_OOM : keeper_reason(s->keeper), NULL);
-	}
 	if (is_kept(s) && state_save(&s->state, s->record.dir_fd, true, e) < 0) {
 		return -1;
 	}
@@ -372,13 +397,12 @@ static int state_finish(struct sandbox *s, const struct error *failure, struct e
 }
 
 /* Files, name and record, as far as they are not to stay. */
-static int record_finish(
-		struct sandbox *s, const struct error *failure, int userns_fd, struct error *e)
+static int record_finish(struct sandbox *s, int userns_fd, struct error *e)
 {
 	unsigned int keep = (is_kept(s) ? RECORD_KEEP_FILES : 0) |
 			    (is_retained(s) ? RECORD_KEEP_LIVE : 0);
 
-	if (keep != 0 && state_finish(s, failure, e) < 0) {
+	if (keep != 0 && state_finish(s, e) < 0) {
 		return -1;
 	}
 	return record_remove(&s->dirs, &s->record, &s->map, userns_fd, keep, e);
@@ -393,7 +417,11 @@ static int sandbox_clean(struct sandbox *s, const struct error *failure, struct 
 	launch_done(&s->launch);
 	cgroup_stop(&s->cgroup);
 	if (s->record.lock_fd >= 0) {
-		r = record_finish(s, failure, userns_fd, e);
+		/* What never ran is no event: its failure is told to whoever asked for it. */
+		if (s->state.started_ms != 0) {
+			state_close(s, failure);
+		}
+		r = record_finish(s, userns_fd, e);
 		/* Whoever waits for the end may go on with what is left. */
 		fd_close(&s->record.lock_fd);
 		sandbox_glance(&s->dirs, &s->map, record_number(&s->record));

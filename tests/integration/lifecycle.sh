@@ -176,6 +176,20 @@ is "$status" 143 "in the foreground it is stopped too"
 like "$err" 'time was over' "and says why"
 is "$(left)" "" "nothing is left"
 
+like "$("$OSBX" events | jq -r 'select(.type == "end") | .reason' | sort -u | tr '\n' ' ')" 'exited .*stopped ttl_expiry' "events say how they ended"
+is "$("$OSBX" events | jq -r 'select(.name == "w") | .type' | tr '\n' ' ')" "start end remove " "and what happened before and after"
+"$OSBX" events -fn >"$tmp/events" &
+events=$!
+sleep 0.3
+osbx run --network none --name ev "$image" sh -c 'exit 7'
+for _ in $(seq 100); do
+	[ "$(wc -l <"$tmp/events")" -ge 2 ] && break
+	sleep 0.05
+done
+kill "$events"
+wait "$events" 2>/dev/null
+is "$(jq -r '"\(.type) \(.name) \(.exitStatus)"' "$tmp/events" | tr '\n' ' ')" "start ev null end ev 7 " "events -f tells of them as they happen"
+
 # Pause, where there is a control group.
 run_d --name p --timeout 1h "$image" sh -c 'i=0; while :; do i=$((i + 1)); echo $i; sleep 0.02; done' >/dev/null
 osbx pause p

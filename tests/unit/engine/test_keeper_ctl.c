@@ -87,6 +87,7 @@ static void fixture_init(struct fixture *f)
 		.cgroup = &f->cgroup,
 		.state = &f->state,
 		.live_fd = f->live_fd,
+		.runtime_fd = unit_fd,
 	};
 }
 

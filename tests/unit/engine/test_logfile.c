@@ -31,13 +31,13 @@ static bool exists(const char *name)
 /* All records as "1F:text|2P:text|"; freed by the caller. */
 static char *records(void)
 {
-	AUTO(log_reader) struct log_reader r = { .fd = -1 };
+	AUTO(line_reader) struct line_reader r = { .fd = -1 };
 	AUTO(buf) struct buf out = BUF_INIT(1U << 20);
 	struct log_record rec;
 	int n = 0;
 
-	log_reader_init(&r, unit_fd);
-	while ((n = log_reader_next(&r, &rec)) > 0) {
+	line_reader_init(&r, unit_fd, LOG_FILE, LOG_FILES);
+	while ((n = log_record_next(&r, &rec)) > 0) {
 		ck_assert_int_eq(buf_appendf(&out, "%d%c:%.*s|", rec.stream == LOG_STDERR ? 2 : 1,
 						 rec.is_partial ? 'P' : 'F', (int)rec.text.n,
 						 rec.text.p),
@@ -73,7 +73,7 @@ END_TEST
 START_TEST(splits_what_is_too_long)
 {
 	AUTO(logfile) struct logfile l = LOGFILE_INIT;
-	AUTO(log_reader) struct log_reader r = { .fd = -1 };
+	AUTO(line_reader) struct line_reader r = { .fd = -1 };
 	struct log_record rec;
 	size_t n = 3 * (size_t)LOG_TEXT_BYTES;
 	autofree char *text = mem_array(n + 2, 1);
@@ -83,21 +83,21 @@ START_TEST(splits_what_is_too_long)
 	text[n] = '\n';
 	ck_assert_int_eq(logfile_start(&l, unit_fd, LOG_FILE_BYTES), 0);
 	add(&l, LOG_STDOUT, text);
-	log_reader_init(&r, unit_fd);
+	line_reader_init(&r, unit_fd, LOG_FILE, LOG_FILES);
 	for (int i = 0; i < 3; i++) {
-		ck_assert_int_eq(log_reader_next(&r, &rec), 1);
+		ck_assert_int_eq(log_record_next(&r, &rec), 1);
 		ck_assert_int_eq(rec.is_partial, i < 2);
 		sum += rec.text.n;
 	}
 	ck_assert_uint_eq(sum, n);
-	ck_assert_int_eq(log_reader_next(&r, &rec), 0);
+	ck_assert_int_eq(log_record_next(&r, &rec), 0);
 }
 END_TEST
 
 START_TEST(any_byte_survives)
 {
 	AUTO(logfile) struct logfile l = LOGFILE_INIT;
-	AUTO(log_reader) struct log_reader r = { .fd = -1 };
+	AUTO(line_reader) struct line_reader r = { .fd = -1 };
 	struct log_record rec;
 	char text[257];
 
@@ -108,8 +108,8 @@ START_TEST(any_byte_survives)
 	text[256] = '\n';
 	ck_assert_int_eq(logfile_start(&l, unit_fd, LOG_FILE_BYTES), 0);
 	logfile_add(&l, LOG_STDOUT, (struct span){ .p = text, .n = 257 });
-	log_reader_init(&r, unit_fd);
-	ck_assert_int_eq(log_reader_next(&r, &rec), 1);
+	line_reader_init(&r, unit_fd, LOG_FILE, LOG_FILES);
+	ck_assert_int_eq(log_record_next(&r, &rec), 1);
 	ck_assert_uint_eq(rec.text.n, 256);
 	ck_assert_int_eq(memcmp(rec.text.p, text, 256), 0);
 }
@@ -140,19 +140,19 @@ END_TEST
 START_TEST(a_reader_follows_the_rotation)
 {
 	AUTO(logfile) struct logfile l = LOGFILE_INIT;
-	AUTO(log_reader) struct log_reader r = { .fd = -1 };
+	AUTO(line_reader) struct line_reader r = { .fd = -1 };
 	struct log_record rec;
 	char last = 'a' - 1;
 
-	log_reader_init(&r, unit_fd);
-	ck_assert_int_eq(log_reader_next(&r, &rec), 0);
+	line_reader_init(&r, unit_fd, LOG_FILE, LOG_FILES);
+	ck_assert_int_eq(log_record_next(&r, &rec), 0);
 	ck_assert_int_eq(logfile_start(&l, unit_fd, 90), 0);
 	for (char c = 'a'; c <= 'z'; c++) {
 		char line[] = { c, '\n', '\0' };
 
 		add(&l, LOG_STDOUT, line);
 		/* It looks at each fourth: what it has open has been renamed meanwhile. */
-		while ((c - 'a') % 4 == 3 && log_reader_next(&r, &rec) > 0) {
+		while ((c - 'a') % 4 == 3 && log_record_next(&r, &rec) > 0) {
 			ck_assert_int_eq(rec.text.p[0], last + 1);
 			last = rec.text.p[0];
 		}
@@ -164,13 +164,13 @@ END_TEST
 START_TEST(a_reader_that_was_overtaken_goes_on)
 {
 	AUTO(logfile) struct logfile l = LOGFILE_INIT;
-	AUTO(log_reader) struct log_reader r = { .fd = -1 };
+	AUTO(line_reader) struct line_reader r = { .fd = -1 };
 	struct log_record rec;
 
 	ck_assert_int_eq(logfile_start(&l, unit_fd, 90), 0);
 	add(&l, LOG_STDOUT, "first\n");
-	log_reader_init(&r, unit_fd);
-	ck_assert_int_eq(log_reader_next(&r, &rec), 1);
+	line_reader_init(&r, unit_fd, LOG_FILE, LOG_FILES);
+	ck_assert_int_eq(log_record_next(&r, &rec), 1);
 	for (int i = 0; i < 100; i++) {
 		add(&l, LOG_STDOUT, "x\n");
 	}
@@ -178,7 +178,7 @@ START_TEST(a_reader_that_was_overtaken_goes_on)
 	int n = 0;
 	char seen = 0;
 
-	while (log_reader_next(&r, &rec) > 0) {
+	while (log_record_next(&r, &rec) > 0) {
 		n++;
 		seen = rec.text.p[0];
 	}
