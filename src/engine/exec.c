@@ -167,7 +167,12 @@ static void forward(struct session *s, int signo)
 		/* What cannot be sent is seen where the answers come. */
 		(void)!ctl_send(s->sock, CTL_MSG_EXEC_SIGNAL, &signal_out, sizeof(signal_out),
 				&s->error);
+		return;
 	}
+	/* Nobody is left inside to hear of it: not started yet, or ended, and its output waits for
+	 * a reader here. */
+	s->status = s->stage == SESSION_ENDED ? s->status : 128 + signo;
+	loop_stop(s->loop, 0);
 }
 
 static void signals_on_ready(struct loop *loop, struct loop_source *src, uint32_t events)
@@ -301,6 +306,11 @@ static void session_done(struct session *s)
 	fd_close(&s->null_fd);
 	fd_close(&s->process_fd);
 	if (s->signal_fd >= 0) {
+		struct signalfd_siginfo si;
+
+		/* A SIGPIPE, for example, that is an errno here. */
+		while (fd_read(s->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		}
 		fd_close(&s->signal_fd);
 		(void)sigprocmask(SIG_SETMASK, &s->mask_before, NULL);
 	}

@@ -98,6 +98,24 @@ done
 kill -TERM "$pid"
 wait "$pid"
 is "$?$(tail -n 1 "$tmp/term")" "9got" "SIGTERM is forwarded, and the status is the command's"
+(
+	"$OSBX" exec w sh -c 'head -c 200000 /dev/zero; exit 6' &
+	pid=$!
+	sleep 0.5
+	# The first ends the command, the second what is left of its output.
+	kill -TERM "$pid"
+	sleep 0.5
+	kill -TERM "$pid"
+	wait "$pid"
+	echo "$?" >"$tmp/stuck"
+) | sleep 3 &
+reader=$!
+for _ in $(seq 50); do
+	[ -s "$tmp/stuck" ] && break
+	sleep 0.05
+done
+is "$(cat "$tmp/stuck")" 143 "a client whose reader does not read can be ended"
+wait "$reader"
 osbx exec -d w sleep 100004
 is "$status$out" 0 "exec -d returns at once"
 is "$(wait_count 1 100004)" 1 "and its process lives on"
