@@ -152,7 +152,7 @@ like "$("$OSBX" inspect t | jq -r .expiresAt)" '^20.*Z$' "the expiry is on recor
 wait_until 10 is_clear
 is "$(left)" "" "what has expired is gone"
 run_d --name t --keep --timeout 300ms "$image" sleep 1000 >/dev/null
-wait_until 10 sh -c "'$OSBX' inspect t | grep -q ttl_expiry"
+wait_until 10 sh -c "'$OSBX' inspect t | grep -q Terminated"
 is "$("$OSBX" inspect t | jq -r '"\(.status.state) \(.status.reason) \(.kept)"')" "Terminated ttl_expiry true" "a kept one says why"
 osbx rm t
 is "$(left)" "" "and is removed with its files"
