@@ -73,6 +73,7 @@ struct execd {
 	struct leaf *leaves;
 	uint32_t leaves_made;
 	struct loop_source kill_timer;
+	struct service *service; /* NULL: nothing listens */
 	struct dial *dials;
 	uint32_t dials_n;
 };

@@ -10,6 +10,7 @@
 #include <osbx/packet.h>
 
 #include "execd.h"
+#include "service.h"
 
 static struct execd *execd_of_control(struct loop_source *src)
 {
@@ -17,7 +18,7 @@ static struct execd *execd_of_control(struct loop_source *src)
 }
 
 /* 0, or -1: the keeper speaks another language. */
-static int request_start(struct execd *x, const struct packet *p)
+static int request_start(struct execd *x, struct packet *p)
 {
 	struct error e = ERROR_INIT;
 	const struct execd_start *start = execd_payload(p, sizeof(*start));
@@ -31,7 +32,7 @@ static int request_start(struct execd *x, const struct packet *p)
 	return 0;
 }
 
-static int request_signal(struct execd *x, const struct packet *p)
+static int request_signal(struct execd *x, struct packet *p)
 {
 	const struct execd_signal *s = execd_payload(p, sizeof(*s));
 
@@ -42,7 +43,7 @@ static int request_signal(struct execd *x, const struct packet *p)
 	return 0;
 }
 
-static int request_kill(struct execd *x, const struct packet *p)
+static int request_kill(struct execd *x, struct packet *p)
 {
 	const struct execd_tag *t = execd_payload(p, sizeof(*t));
 
@@ -54,7 +55,7 @@ static int request_kill(struct execd *x, const struct packet *p)
 }
 
 /* Beside ourselves and the subreapers. */
-static int request_stat(struct execd *x, const struct packet *p)
+static int request_stat(struct execd *x, struct packet *p)
 {
 	const struct execd_tag *t = execd_payload(p, sizeof(*t));
 	struct error e = ERROR_INIT;
@@ -79,7 +80,7 @@ static int request_stat(struct execd *x, const struct packet *p)
 	return 0;
 }
 
-static int request_dial(struct execd *x, const struct packet *p)
+static int request_dial(struct execd *x, struct packet *p)
 {
 	const struct execd_dial *d = execd_payload(p, sizeof(*d));
 	struct error e = ERROR_INIT;
@@ -93,9 +94,21 @@ static int request_dial(struct execd *x, const struct packet *p)
 	return 0;
 }
 
+/* Not a second one: its name in the live directory is that of the first. */
+static int request_listen(struct execd *x, struct packet *p)
+{
+	const struct execd_listen *l = execd_payload(p, sizeof(*l));
+
+	if (!l || p->fds_n != 1 || service_listen(x, l->flags, p->fds[0]) < 0) {
+		return -1;
+	}
+	p->fds[0] = -1;
+	return 0;
+}
+
 struct request {
 	enum execd_msg type;
-	int (*run)(struct execd *x, const struct packet *p);
+	int (*run)(struct execd *x, struct packet *p);
 };
 
 static const struct request requests[] = {
@@ -104,9 +117,10 @@ static const struct request requests[] = {
 	{ EXECD_MSG_KILL, request_kill },
 	{ EXECD_MSG_STAT, request_stat },
 	{ EXECD_MSG_DIAL, request_dial },
+	{ EXECD_MSG_LISTEN, request_listen },
 };
 
-static int request_run(struct execd *x, const struct packet *p)
+static int request_run(struct execd *x, struct packet *p)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
 		if (p->type == requests[i].type) {

@@ -5,10 +5,10 @@
  *
  * SOCK_SEQPACKET, packets of packet.h. execd starts with descriptor EXECD_FD_INIT (handshake
  * channel, closed after UP), EXECD_FD_CONTROL (this channel) and EXECD_FD_CONFIG (memfd with a
- * struct execd_config). One request "start a process" serves the entrypoint, exec and later the
- * execution API.
+ * struct execd_config). One request "start a process" serves the entrypoint and exec.
  *
- *   keeper ── START {tag, flags; fds: spec memfd, stdin, stdout, stderr} ─▶ execd
+ *   keeper ── LISTEN {flags; fd: a listening Unix stream socket} ─▶ execd   at most once, first
+ *          ── START {tag, flags; fds: spec memfd, stdin, stdout, stderr} ─▶ execd
  *          ◀─ STARTED {tag, pid; fds: pty master if EXECD_START_TTY} or FAILED {tag, error}
  *          ── SIGNAL {tag, signo} ─▶         see below; tag 0: every process
  *          ◀─ EXITED {tag, status}           exit code, or 128 + signal with .signal set
@@ -60,8 +60,18 @@ enum execd_msg {
 	EXECD_MSG_STATS,
 	EXECD_MSG_DIAL,
 	EXECD_MSG_DIALLED,
+	EXECD_MSG_LISTEN,
 	EXECD_MSG_END,
 };
+
+/* The execution API: a socket in the sandbox's live directory, a port inside, and what clients of
+ * both must show when the sandbox was given it in its environment. */
+#define EXECD_SOCKET    "execd.sock"
+#define EXECD_PORT      44772
+#define EXECD_TOKEN_ENV "EXECD_ACCESS_TOKEN"
+#define EXECD_TOKEN_MAX 4096
+
+#define EXECD_LISTEN_INSIDE 1U /* also on 127.0.0.1 in a network namespace of the sandbox's own */
 
 #define EXECD_START_MAIN 1U /* the sandbox ends with this process */
 #define EXECD_START_TTY  2U /* on a new pty of the sandbox's own devpts; no stdio descriptors */
@@ -86,6 +96,11 @@ struct execd_exited {
 	int32_t status; /* as a shell says it: exit code or 128 + signal */
 	int32_t signal; /* 0: exited by itself */
 	uint32_t alone; /* 1: PID 1 has no other child, so nothing else runs in the sandbox */
+};
+
+struct execd_listen {
+	uint32_t flags;
+	uint32_t pad;
 };
 
 /* KILL, STAT and DIALLED. */
@@ -117,6 +132,7 @@ struct execd_config {
 	uint32_t own_filter_n;  /* inherited by every process: never narrower than the workload's */
 	uint32_t workload_filter_n; /* what every process but PID 1 gets beside it */
 	uint64_t caps; /* what any process may be given; PID 1 adds what it needs itself */
+	char *token;   /* of the execution API, owned; NULL: none is needed */
 	struct sock_filter *own_filter;      /* heap after execd_config_decode */
 	struct sock_filter *workload_filter; /* heap after execd_config_decode */
 };

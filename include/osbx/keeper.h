@@ -27,7 +27,8 @@ struct keeper_opts {
 	bool detached;    /* output goes to the log below live_fd, input is empty */
 	bool interactive; /* forward standard input */
 	bool tty;
-	int in_fd; /* the caller's descriptors */
+	bool own_network; /* the execution API listens on a port inside, too */
+	int in_fd;        /* the caller's descriptors */
 	int out_fd;
 	int err_fd;
 	int stop_signal;               /* what a stop begins with; killed 10 s later */

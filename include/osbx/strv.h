@@ -43,5 +43,7 @@ size_t strv_bytes(const struct strv *sv) NONNULL(1);
 int strv_env_set(struct strv *env, const char *entry) NONNULL(1, 2) MUST_CHECK;
 /* Environment: value of name, or NULL. Borrowed. */
 const char *strv_env_find(const struct strv *env, const char *name) NONNULL(1, 2);
+/* Environment: remove name, wherever it stands; its first value, owned by the caller, or NULL. */
+char *strv_env_remove(struct strv *env, const char *name) NONNULL(1, 2);
 
 #endif

@@ -28,6 +28,8 @@ struct config_head {
 	uint32_t ids_max;
 	uint32_t own_filter_n;
 	uint32_t workload_filter_n;
+	uint32_t token_n;
+	uint32_t pad;
 	uint64_t caps;
 };
 
@@ -49,6 +51,10 @@ void execd_config_done(struct execd_config *c)
 {
 	free(c->own_filter);
 	free(c->workload_filter);
+	if (c->token) {
+		explicit_bzero(c->token, strlen(c->token));
+	}
+	free(c->token);
 	*c = (struct execd_config){ .isolation = 0 };
 }
 
@@ -69,6 +75,7 @@ static int filter_append(struct buf *out, const struct sock_filter *insns, uint3
 
 int execd_config_encode(const struct execd_config *c, struct buf *out)
 {
+	size_t token_n = c->token ? strlen(c->token) : 0;
 	struct config_head head = {
 		.magic = CONFIG_MAGIC,
 		.isolation = c->isolation,
@@ -76,10 +83,12 @@ int execd_config_encode(const struct execd_config *c, struct buf *out)
 		.ids_max = c->ids_max,
 		.own_filter_n = c->own_filter_n,
 		.workload_filter_n = c->workload_filter_n,
+		.token_n = (uint32_t)token_n,
 		.caps = c->caps,
 	};
 
-	if (c->own_filter_n > LIMIT_BPF_INSNS || c->workload_filter_n > LIMIT_BPF_INSNS) {
+	if (c->own_filter_n > LIMIT_BPF_INSNS || c->workload_filter_n > LIMIT_BPF_INSNS ||
+			token_n > EXECD_TOKEN_MAX) {
 		return -EMSGSIZE;
 	}
 	int r = buf_append(out, &head, sizeof(head));
@@ -90,7 +99,7 @@ int execd_config_encode(const struct execd_config *c, struct buf *out)
 	if (r == 0) {
 		r = filter_append(out, c->workload_filter, c->workload_filter_n);
 	}
-	return r;
+	return r == 0 && token_n > 0 ? buf_append(out, c->token, token_n) : r;
 }
 
 /* Cut n bytes off *in; false when there are fewer. */
@@ -128,8 +137,10 @@ int execd_config_decode(struct span in, struct execd_config *out)
 	if (!take(&in, &head, sizeof(head)) || head.magic != CONFIG_MAGIC ||
 			head.own_filter_n > LIMIT_BPF_INSNS ||
 			head.workload_filter_n > LIMIT_BPF_INSNS ||
+			head.token_n > EXECD_TOKEN_MAX ||
 			in.n != ((size_t)head.own_filter_n + head.workload_filter_n) *
-							sizeof(struct sock_filter)) {
+									sizeof(struct sock_filter) +
+							head.token_n) {
 		return -EBADMSG;
 	}
 	out->isolation = head.isolation;
@@ -140,6 +151,11 @@ int execd_config_decode(struct span in, struct execd_config *out)
 	out->caps = head.caps;
 	out->own_filter = filter_take(&in, head.own_filter_n);
 	out->workload_filter = filter_take(&in, head.workload_filter_n);
+	out->token = head.token_n > 0 ? span_dup(in) : NULL;
+	if (head.token_n > 0 && !out->token) {
+		execd_config_done(out);
+		return -EBADMSG;
+	}
 	return 0;
 }
 

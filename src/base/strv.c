@@ -129,3 +129,27 @@ const char *strv_env_find(const struct strv *env, const char *name)
 	}
 	return NULL;
 }
+
+char *strv_env_remove(struct strv *env, const char *name)
+{
+	size_t n = strlen(name);
+	size_t kept = 0;
+	char *value = NULL;
+
+	strv_for_each(env, i) {
+		char *entry = env->v[i];
+
+		if (!is_entry_of(entry, name, n)) {
+			env->v[kept++] = entry;
+			continue;
+		}
+		value = value ? value : mem_strdup(entry + n + 1);
+		explicit_bzero(entry, strlen(entry));
+		free(entry);
+	}
+	if (env->v) {
+		env->v[kept] = NULL;
+	}
+	env->n = kept;
+	return value;
+}

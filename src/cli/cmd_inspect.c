@@ -33,7 +33,7 @@ static int inspect_one(const struct dirs *dirs, const struct sandbox_info *info,
 	AUTO(json) struct json *request = request_read(dirs, &info->state.id);
 	struct json_writer w = JSON_WRITER((struct buf *)ctx);
 
-	sandbox_info_format(info, request, &w);
+	sandbox_info_format(info, request, dirs, &w);
 	return w.failed || buf_append_str(ctx, "\n") < 0
 			       ? error_set(e, ERRC_LIMIT, "too much to print")
 			       : 0;

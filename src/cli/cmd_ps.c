@@ -158,7 +158,7 @@ static int list_print(const struct sandbox_list *list, const struct ps_args *arg
 			continue;
 		}
 		if (args->json) {
-			sandbox_info_format(info, NULL, &w);
+			sandbox_info_format(info, NULL, NULL, &w);
 		} else {
 			r = args->quiet ? buf_appendf(out, "%s\n", info->state.id.text)
 					: row_table(info, out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <osbx/clock.h>
+#include <osbx/execd_proto.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
 #include <osbx/str.h>
@@ -50,8 +51,21 @@ static void add_status(struct json_writer *w, const struct sandbox_state *s)
 	json_object_end(w);
 }
 
-void sandbox_info_format(
-		const struct sandbox_info *info, const struct json *request, struct json_writer *w)
+/* Where it listens, while it runs. */
+static void add_execd(struct json_writer *w, const struct sandbox_state *s, const char *runtime)
+{
+	autofree char *path = mem_printf("%s/sandboxes/%s/" EXECD_SOCKET, runtime, s->id.text);
+
+	if (state_is_final(s) || s->started_ms == 0) {
+		return;
+	}
+	json_object_begin(w, "execd");
+	json_add_string(w, "socket", path);
+	json_object_end(w);
+}
+
+void sandbox_info_format(const struct sandbox_info *info, const struct json *request,
+		const struct dirs *dirs, struct json_writer *w)
 {
 	const struct sandbox_state *s = &info->state;
 
@@ -67,6 +81,9 @@ void sandbox_info_format(
 	json_add_bool(w, "detached", s->retained);
 	json_add_u64(w, "pid", (uint64_t)s->pid);
 	json_add_u64(w, "keeperPid", (uint64_t)s->keeper_pid);
+	if (dirs) {
+		add_execd(w, s, dirs->runtime);
+	}
 	if (request) {
 		json_add_value(w, "request", json_get(request, "request"));
 		json_add_value(w, "resolved", json_get(request, "resolved"));

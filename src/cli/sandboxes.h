@@ -9,9 +9,10 @@
 #include <osbx/ctl.h>
 #include <osbx/json.h>
 
-/* A sandbox as ps and inspect write it; request is its request.json, or NULL. */
+/* A sandbox as ps and inspect write it; request is its request.json, or NULL; with dirs: where its
+ * execution API listens. */
 void sandbox_info_format(const struct sandbox_info *info, const struct json *request,
-		struct json_writer *w) NONNULL(1, 3);
+		const struct dirs *dirs, struct json_writer *w) NONNULL(1, 4);
 
 /* Do one for each sandbox that is named: find it, do it, print its name as it was given (unless
  * quiet). All are tried. Exit status. */

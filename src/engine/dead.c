@@ -27,6 +27,7 @@
 #include <osbx/cgroup.h>
 #include <osbx/clock.h>
 #include <osbx/events.h>
+#include <osbx/execd_proto.h>
 #include <osbx/fd.h>
 #include <osbx/file.h>
 #include <osbx/idmap.h>
@@ -189,6 +190,7 @@ static int lost_settle(
 	if ((s->retained || s->kept) && files_reduce(dirs, s, e) < 0) {
 		return -1;
 	}
+	(void)unlinkat(live_fd, EXECD_SOCKET, 0);
 	(void)unlinkat(live_fd, CTL_SOCKET, 0);
 	return s->retained ? state_save(s, live_fd, false, e) : 0;
 }

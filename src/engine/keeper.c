@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <osbx/clock.h>
@@ -437,6 +438,7 @@ struct keeper *keeper_new(const struct keeper_opts *opts, struct error *e)
 	k->jump_fd = -1;
 	k->process_fd = -1;
 	k->null_fd = -1;
+	k->api_fd = -1;
 	k->status = -1;
 	for (size_t i = 0; i < ARRAY_SIZE(k->stdio); i++) {
 		k->stdio[i] = -1;
@@ -460,6 +462,11 @@ struct keeper *keeper_new(const struct keeper_opts *opts, struct error *e)
 		if (!k->ctl) {
 			return NULL;
 		}
+		k->api_fd = keeper_socket(opts->live_fd, EXECD_SOCKET, SOCK_STREAM);
+		if (k->api_fd < 0) {
+			(void)error_sys(e, -k->api_fd, "make the socket of the execution API");
+			return NULL;
+		}
 	}
 	return TAKE_PTR(k);
 }
@@ -476,8 +483,25 @@ void keeper_free(struct keeper *k)
 	loop_free(k->loop);
 	fd_close(&k->null_fd);
 	fd_close(&k->process_fd);
+	fd_close(&k->api_fd);
 	keeper_signals_stop(k);
 	free(k);
+}
+
+/* PID 1 alone holds the listener then: whoever connects after its end is refused. */
+static int listener_send(struct keeper *k, int control_fd)
+{
+	const struct execd_listen request = {
+		.flags = k->opts.own_network ? EXECD_LISTEN_INSIDE : 0,
+	};
+
+	if (k->api_fd < 0) {
+		return 0;
+	}
+	int r = execd_send(control_fd, EXECD_MSG_LISTEN, &request, sizeof(request), &k->api_fd, 1);
+
+	fd_close(&k->api_fd);
+	return r;
 }
 
 int keeper_queue(struct keeper *k, int control_fd, struct error *e)
@@ -489,9 +513,13 @@ int keeper_queue(struct keeper *k, int control_fd, struct error *e)
 	const int fds[] = { k->process_fd, k->stdio[0], k->stdio[1], k->stdio[2] };
 
 	assert(k->stage == KEEPER_NEW);
-	int r = execd_send(control_fd, EXECD_MSG_START, &start, sizeof(start), fds,
-			k->opts.tty ? 1 : ARRAY_SIZE(fds));
+	/* In this order: what the main process finds at its port inside is PID 1. */
+	int r = listener_send(k, control_fd);
 
+	if (r == 0) {
+		r = execd_send(control_fd, EXECD_MSG_START, &start, sizeof(start), fds,
+				k->opts.tty ? 1 : ARRAY_SIZE(fds));
+	}
 	if (r < 0) {
 		return error_sys(e, -r, "start the main process");
 	}

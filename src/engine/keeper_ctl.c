@@ -29,6 +29,7 @@
 #include "ctl_internal.h"
 
 #define CLIENTS_MAX 64
+#define BACKLOG     128
 #define PATIENCE_MS 5000
 #define RETRY_MS    200
 
@@ -374,19 +375,18 @@ static void listener_on_ready(struct loop *loop, struct loop_source *src, uint32
 }
 
 /* A path of sun_path holds 108 bytes, a runtime directory may have more: through the descriptor. */
-static int socket_make(int live_fd)
+int keeper_socket(int live_fd, const char *name, int type)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	autoclose int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0) {
 		return -errno;
 	}
-	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/" CTL_SOCKET,
-			live_fd);
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s", live_fd, name);
 	/* Its mode comes from that of the socket itself. */
 	if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-			listen(fd, CLIENTS_MAX) < 0) {
+			listen(fd, BACKLOG) < 0) {
 		return -errno;
 	}
 	return TAKE_FD(fd);
@@ -394,7 +394,7 @@ static int socket_make(int live_fd)
 
 struct ctl *ctl_new(struct keeper *k, struct error *e)
 {
-	int fd = socket_make(k->opts.live_fd);
+	int fd = keeper_socket(k->opts.live_fd, CTL_SOCKET, SOCK_SEQPACKET);
 
 	if (fd < 0) {
 		(void)error_sys(e, -fd, "make the control socket of the sandbox");

@@ -56,6 +56,7 @@ struct keeper {
 	int process_fd; /* memfd of the encoded process */
 	int stdio[3];   /* the workload's ends; borrowed from console or pump but for null_fd */
 	int null_fd;    /* standard input without -i */
+	int api_fd;     /* listener of the execution API, until PID 1 has it */
 	int status;     /* of the main process, -1: unknown */
 	int status_signal;
 	int64_t grace_end_ms;
@@ -91,6 +92,9 @@ int keeper_go(struct keeper *k, enum sandbox_state_code to, struct error *e) MUS
 int keeper_ttl_start(struct keeper *k) NONNULL(1) MUST_CHECK;
 void keeper_ttl_stop(struct keeper *k) NONNULL(1);
 
+/* A listening socket in the live directory, which the owner of this process alone may connect to.
+ * fd (O_NONBLOCK) or -errno. */
+int keeper_socket(int live_fd, const char *name, int type) MUST_CHECK NONNULL(2);
 /* Make the socket, where commands wait until ctl_begin. */
 struct ctl *ctl_new(struct keeper *k, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* The main process runs: serve. 0 or -errno. */

@@ -82,6 +82,7 @@ static int config_write(struct sandbox *s, struct error *e)
 		.has_setgroups = s->map.setgroups,
 		.ids_max = uids < gids ? uids : gids,
 		.caps = s->req->caps,
+		.token = s->token && s->token[0] ? mem_strdup(s->token) : NULL,
 	};
 
 	filters_choose(s, &config);

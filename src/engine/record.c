@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <osbx/ctl_proto.h>
+#include <osbx/execd_proto.h>
 #include <osbx/fd.h>
 #include <osbx/file.h>
 #include <osbx/lock.h>
@@ -192,6 +193,7 @@ static void live_remove(const struct dirs *dirs, const struct record *r, const c
 	struct place_name name = place_in(SANDBOXES, prefix, r->id.text);
 
 	if (r->live_fd >= 0) {
+		(void)unlinkat(r->live_fd, EXECD_SOCKET, 0);
 		(void)unlinkat(r->live_fd, CTL_SOCKET, 0);
 		(void)unlinkat(r->live_fd, STATE_FILE, 0);
 		(void)unlinkat(r->live_fd, "lock", 0);
@@ -390,6 +392,7 @@ void record_begin_remove(const struct record *r)
 {
 	(void)unlinkat(r->dir_fd, "request.json", 0);
 	(void)unlinkat(r->live_fd, STATE_FILE, 0);
+	(void)unlinkat(r->live_fd, EXECD_SOCKET, 0);
 	(void)unlinkat(r->live_fd, CTL_SOCKET, 0);
 }
 
@@ -435,6 +438,7 @@ int record_remove(const struct dirs *dirs, struct record *r, const struct idmap 
 		return error_sys(e, -n, "remove the files of sandbox %s", r->id.text);
 	}
 	if (keep & RECORD_KEEP_LIVE) {
+		(void)unlinkat(r->live_fd, EXECD_SOCKET, 0);
 		(void)unlinkat(r->live_fd, CTL_SOCKET, 0);
 	} else {
 		live_remove(dirs, r, "");

@@ -6,12 +6,14 @@
 
 #include <osbx/buf.h>
 #include <osbx/clock.h>
+#include <osbx/execd_proto.h>
 #include <osbx/fd.h>
 #include <osbx/file.h>
 #include <osbx/json.h>
 #include <osbx/jsondec.h>
 #include <osbx/limits.h>
 #include <osbx/record.h>
+#include <osbx/strv.h>
 
 #define RECORD_VERSION   1
 #define RECORD_BYTES_MAX (8U << 20) /* a request's arguments, environment and mounts, escaped */
@@ -42,6 +44,21 @@ static int request_write(const struct record *r, struct span text, bool durable)
 	return n;
 }
 
+/* As the request was made, but for what nobody is to read there. */
+static void write_request(struct json_writer *w, const struct sandbox_request *req)
+{
+	struct sandbox_request shown = *req;
+	AUTO(strv) struct strv env = STRV_INIT;
+
+	strv_for_each(&req->env, i) {
+		/* Of LIMIT_ENV variables at most. */
+		(void)!strv_add(&env, req->env.v[i]);
+	}
+	free(strv_env_remove(&env, EXECD_TOKEN_ENV));
+	shown.env = env;
+	request_format(&shown, w, "request");
+}
+
 int record_save(const struct record *r, const struct sandbox_request *req, const struct image *img,
 		const struct idmap *map, struct error *e)
 {
@@ -54,7 +71,7 @@ int record_save(const struct record *r, const struct sandbox_request *req, const
 	json_add_u64(&w, "createdMs", (uint64_t)clock_wall_ms());
 	json_add_bool(&w, "keep", req->keep);
 	write_resolved(&w, img, map);
-	request_format(req, &w, "request");
+	write_request(&w, req);
 	json_object_end(&w);
 	if (w.failed) {
 		return error_set(e, ERRC_LIMIT, "request of more than %u bytes", RECORD_BYTES_MAX);

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,6 +125,19 @@ static int phase_name(struct sandbox *s, struct error *e)
 			       : 0;
 }
 
+/* What the user gives by the environment is for PID 1; no process of the sandbox may see it. */
+static int token_take(struct sandbox *s, struct error *e)
+{
+	if (!strv_env_find(&s->req->env, EXECD_TOKEN_ENV)) {
+		return 0;
+	}
+	s->token = strv_env_remove(&s->process.env, EXECD_TOKEN_ENV);
+	return s->token && strlen(s->token) > EXECD_TOKEN_MAX
+			       ? error_set(e, ERRC_LIMIT, EXECD_TOKEN_ENV " of more than %d bytes",
+						 EXECD_TOKEN_MAX)
+			       : 0;
+}
+
 static int phase_plan(struct sandbox *s, struct error *e)
 {
 	autofree char *layers =
@@ -147,7 +161,8 @@ static int phase_plan(struct sandbox *s, struct error *e)
 		in.hosts = net.hosts;
 		in.resolv_conf = net.resolv_conf;
 	}
-	if (plan_process(&in, &s->process, e) < 0 || plan_spec(&in, &s->spec, e) < 0 ||
+	if (plan_process(&in, &s->process, e) < 0 || token_take(s, e) < 0 ||
+			plan_spec(&in, &s->spec, e) < 0 ||
 			(s->img->is_host && host_mounts(&s->spec, e) < 0) ||
 			plan_mounts(&in, &s->spec, e) < 0) {
 		return -1;
@@ -273,6 +288,7 @@ static int launch_meanwhile(void *ctx, struct error *e)
 		.detached = s->req->detach,
 		.interactive = s->req->interactive,
 		.tty = s->req->tty,
+		.own_network = s->req->network != SPEC_NETWORK_HOST,
 		.in_fd = s->opts->in_fd,
 		.out_fd = s->opts->out_fd,
 		.err_fd = s->opts->err_fd,
@@ -447,6 +463,10 @@ static void sandbox_done(struct sandbox *s)
 	fd_close(&s->spec.config_fd);
 	spec_done(&s->spec);
 	execd_process_done(&s->process);
+	if (s->token) {
+		explicit_bzero(s->token, strlen(s->token));
+	}
+	free(s->token);
 	state_done(&s->state);
 	record_done(&s->record);
 	image_free(s->img);

@@ -36,6 +36,7 @@ struct sandbox {
 	struct sandbox_state state;
 	struct spec spec;
 	struct execd_process process;
+	char *token;             /* of the execution API; NULL: none was asked for */
 	struct secfilter filter; /* of --seccomp FILE */
 	struct cgroup cgroup;
 	struct launch launch;
