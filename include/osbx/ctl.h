@@ -56,6 +56,8 @@ int ctl_connect(const struct dirs *dirs, const struct id *id, struct error *e) M
 /* Send one request. */
 int ctl_send(int sock, enum ctl_msg type, const void *payload, uint32_t n,
 		struct error *e) MUST_CHECK NONNULL(5);
+/* Send a request that is a descriptor (borrowed). */
+int ctl_send_fd(int sock, enum ctl_msg type, int fd, struct error *e) MUST_CHECK NONNULL(4);
 /* Send EXEC with its descriptors (borrowed). */
 int ctl_send_exec(int sock, const struct ctl_exec *request, const int *fds, uint32_t fds_n,
 		struct error *e) MUST_CHECK NONNULL(2, 3, 5);
@@ -87,6 +89,9 @@ struct exec_opts {
  * ERRC_CONFLICT when the sandbox is paused or not alive. */
 int sandbox_exec(const struct dirs *dirs, const struct id *id, const struct exec_opts *opts,
 		int *out_status, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
+/* Replace all labels of a sandbox, alive or ended. ERRC_CONFLICT while it is pending. */
+int sandbox_set_labels(const struct dirs *dirs, const struct id *id, const struct strv *labels,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 /* Remove a sandbox, alive (force: killed first) or ended, with everything it has. Idempotent and
  * resumable. ERRC_CONFLICT when alive without force. */
 int sandbox_remove(const struct dirs *dirs, const struct id *id, bool force,

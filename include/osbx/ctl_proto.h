@@ -11,6 +11,7 @@
  *   SIGNAL {signo, all}      -> OK
  *   PAUSE, RESUME            -> OK when cgroup.events says so
  *   RENEW {expires_ms}       -> OK; refused once it has expired
+ *   LABELS {fd}              -> OK; a sealed memfd with all labels, each KEY=VALUE and a NUL
  *   STAT                     -> STATS {numbers of the sandbox's cgroup and processes}
  *   WAIT                     -> ENDED {status} when the sandbox has ended and is cleared away
  *   DIAL {port}              -> DIALLED {fd}, a socket connected inside the sandbox
@@ -53,6 +54,7 @@ enum ctl_msg {
 	CTL_MSG_ENDED,
 	CTL_MSG_DIALLED,
 	CTL_MSG_STATS,
+	CTL_MSG_LABELS,
 	CTL_MSG_END,
 };
 

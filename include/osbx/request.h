@@ -20,7 +20,9 @@
 #include <osbx/strv.h>
 
 struct request_volume {
-	char *src; /* absolute host path */
+	char *src;     /* absolute host path; with beneath a path that begins with it */
+	char *beneath; /* no link leads out of this directory; NULL: out of nothing */
+	char *sub;     /* path below src that is mounted instead, no link leads out of src; or NULL */
 	char *dst; /* absolute path inside */
 	bool read_only;
 };
@@ -40,7 +42,9 @@ struct sandbox_request {
 	struct strv groups;
 	char *hostname;
 	char *name;
-	struct strv labels; /* K=V */
+	struct strv labels;     /* K=V */
+	struct strv extensions; /* K=V of an API client, shown to it again */
+	bool sets_id;           /* OPENSANDBOX_ID in the environment */
 	size_t volumes_n;
 	struct request_volume *volumes;
 	size_t tmpfs_n;

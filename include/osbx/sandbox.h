@@ -16,6 +16,7 @@
 #include <osbx/id.h>
 #include <osbx/idmap.h>
 #include <osbx/image.h>
+#include <osbx/registry.h>
 #include <osbx/request.h>
 #include <osbx/store.h>
 
@@ -28,6 +29,14 @@ struct sandbox_opts {
 	void (*on_image)(void *ctx);
 	/* A phase begins; NULL allowed. The name is constant. */
 	void (*on_phase)(void *ctx, const char *name);
+	/* The image has to be pulled first: the record says so, and the sandbox can be found. NULL
+	 * allowed. */
+	int (*on_pending)(void *ctx, const struct id *id, struct error *e);
+	/* Does somebody know of a sandbox that was pending and has failed? Then its record stays.
+	 * NULL: nobody does. */
+	bool (*is_known)(void *ctx);
+	/* For the pull, instead of those in credential files; NULL allowed. */
+	const struct credential *credential;
 	/* A detached sandbox's main process runs, and so says its record. Failure ends it; NULL
 	 * allowed. */
 	int (*on_running)(void *ctx, const struct id *id, struct error *e);
@@ -49,11 +58,20 @@ AUTO_DEFINE(sandbox_end, struct sandbox_end, sandbox_end_done);
 int sandbox_run(const struct sandbox_request *req, const struct sandbox_opts *opts,
 		struct sandbox_end *out_end, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 
+struct sandbox_start_opts {
+	int err_fd; /* progress of the image is written there; -1: nowhere */
+	const struct credential *credential; /* for a pull; goes to the keeper's memory alone */
+	/* When an image is still being pulled after so long, leave the sandbox pending: it goes on
+	 * by itself, and when it fails its record says why. -1: wait for ever. */
+	int64_t wait_ms;
+};
+
 /* Give a request to a keeper of its own (the hidden command keeper, which calls sandbox_keep) and
- * wait until its main process runs. Progress of the image is written to err_fd (-1: nowhere). When
- * this process ends meanwhile, so does the keeper. */
-int sandbox_start(const struct sandbox_request *req, int err_fd, struct id *out_id,
-		struct error *e) MUST_CHECK NONNULL(1, 3, 4);
+ * wait until its main process runs, or is left pending. When this process ends before, so does the
+ * keeper, or nothing is left when its pull has ended. */
+int sandbox_start(const struct sandbox_request *req, const struct sandbox_start_opts *opts,
+		struct id *out_id, bool *out_pending, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3, 4, 5);
 
 struct sandbox_keep_opts {
 	const struct image_progress *progress; /* or NULL */

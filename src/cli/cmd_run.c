@@ -285,9 +285,14 @@ static void bars_end(void *ctx)
 static int run_detached(const struct run_args *args, struct error *e)
 {
 	AUTO(buf) struct buf out = BUF_INIT(LIMIT_PATH_BYTES);
+	const struct sandbox_start_opts opts = {
+		.err_fd = args->quiet ? -1 : STDERR_FILENO,
+		.wait_ms = -1,
+	};
 	struct id id;
+	bool pending = false;
 
-	if (sandbox_start(&args->req, args->quiet ? -1 : STDERR_FILENO, &id, e) < 0) {
+	if (sandbox_start(&args->req, &opts, &id, &pending, e) < 0) {
 		doctor_explain(e);
 		return cli_fail(e);
 	}

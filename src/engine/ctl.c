@@ -61,6 +61,14 @@ int ctl_send(int sock, enum ctl_msg type, const void *payload, uint32_t n, struc
 	return packet_post(sock, &p, n > 0 ? packet_put(&p, payload, n) : 0, e);
 }
 
+int ctl_send_fd(int sock, enum ctl_msg type, int fd, struct error *e)
+{
+	struct packet p;
+
+	packet_init(&p, (uint16_t)type);
+	return packet_post(sock, &p, packet_put_fd(&p, fd), e);
+}
+
 int ctl_send_exec(int sock, const struct ctl_exec *request, const int *fds, uint32_t fds_n,
 		struct error *e)
 {

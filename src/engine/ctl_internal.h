@@ -80,4 +80,8 @@ void exec_on_death(struct ctl *ctl) NONNULL(1);
 /* The numbers of the sandbox's cgroup. */
 void stats_read(int cgroup_fd, struct ctl_stats *out) NONNULL(2);
 
+/* Labels as LABELS carries them: the descriptor is borrowed. At most LIMIT_LABELS of the form
+ * KEY=VALUE. */
+int labels_take(int fd, struct strv *out_labels, struct error *e) MUST_CHECK NONNULL(2, 3);
+
 #endif

@@ -292,6 +292,18 @@ static void keeper_end_hard(int sock)
 	}
 }
 
+/* One that has no control socket yet: its image is being pulled. The lock was held when its pidfd
+ * was open already, so the number was that of the keeper. */
+static void pending_end(const struct sandbox_state *s, int live_fd)
+{
+	autoclose int pidfd = s->keeper_pid > 0 ? sys_pidfd_open(s->keeper_pid) : -1;
+	autoclose int lock_fd = lock_try_at(live_fd, "lock", LOCK_MODE_EXCLUSIVE);
+
+	if (pidfd >= 0 && lock_fd == -EWOULDBLOCK) {
+		(void)!sys_pidfd_kill(pidfd, SIGTERM);
+	}
+}
+
 /* Ask the keeper, and end it when it does not do what it is asked. */
 static void alive_end(const struct dirs *dirs, const struct id *id)
 {
@@ -325,7 +337,10 @@ static int lock_for_remove(const struct dirs *dirs, const struct id *id, int liv
 			(void)error_set(e, ERRC_CONFLICT, "sandbox %s is running", id->text);
 			return error_hint(e, "osbx stop %s, or osbx rm -f", id->text);
 		}
-		if (!is_ending) {
+		if (!is_ending && s.code == SANDBOX_PENDING &&
+				faccessat(live_fd, CTL_SOCKET, F_OK, 0) < 0) {
+			pending_end(&s, live_fd);
+		} else if (!is_ending) {
 			alive_end(dirs, id);
 		}
 		fd = lock_wait(live_fd, clock_boot_ms() + DEATH_WAIT_MS);

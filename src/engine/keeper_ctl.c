@@ -159,6 +159,27 @@ static int request_renew(struct client *c, const struct packet *p, struct error 
 	return 0;
 }
 
+static int request_labels(struct client *c, const struct packet *p, struct error *e)
+{
+	struct keeper *k = c->ctl->keeper;
+	struct sandbox_state *state = k->opts.state;
+	AUTO(strv) struct strv labels = STRV_INIT;
+
+	if (labels_take(p->fds[0], &labels, e) < 0) {
+		return -1;
+	}
+	struct strv before = state->labels;
+
+	state->labels = labels;
+	if (state_save(state, k->opts.live_fd, false, e) < 0) {
+		state->labels = before;
+		return -1;
+	}
+	labels = before;
+	client_answer(c, CTL_MSG_OK, NULL, 0, -1);
+	return 0;
+}
+
 static int request_stat(struct client *c, const struct packet *p, struct error *e)
 {
 	struct keeper *k = c->ctl->keeper;
@@ -201,6 +222,7 @@ static const struct ctl_rule rules[] = {
 	{ CTL_MSG_PAUSE, 0, 0, 0, RULE_LIVE | RULE_THAWED, request_pause },
 	{ CTL_MSG_RESUME, 0, 0, 0, RULE_LIVE, request_resume },
 	{ CTL_MSG_RENEW, sizeof(struct ctl_renew), 0, 0, RULE_LIVE, request_renew },
+	{ CTL_MSG_LABELS, 0, 1, 1, RULE_LIVE, request_labels },
 	{ CTL_MSG_STAT, 0, 0, 0, 0, request_stat },
 	{ CTL_MSG_WAIT, 0, 0, 0, 0, request_wait },
 	{ CTL_MSG_DIAL, sizeof(struct ctl_dial), 0, 0, RULE_LIVE | RULE_THAWED, dial_start },

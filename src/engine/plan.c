@@ -99,6 +99,11 @@ static int env_build(const struct plan_input *in, struct strv *env)
 	}
 	plan_hostname(in->req, in->id, hostname);
 	r = env_default(env, "HOSTNAME", hostname);
+	if (r == 0 && in->req->sets_id) {
+		autofree char *entry = mem_printf("OPENSANDBOX_ID=%s", in->id->text);
+
+		r = strv_env_set(env, entry);
+	}
 	/* An image may not know the caller's terminal; the host's own programs do. */
 	if (r == 0 && in->req->tty && in->img->is_host && in->term && is_plain_term(in->term)) {
 		r = env_default(env, "TERM", in->term);

@@ -36,6 +36,8 @@ void request_done(struct sandbox_request *r)
 	for (size_t i = 0; i < r->volumes_n; i++) {
 		free(r->volumes[i].src);
 		free(r->volumes[i].dst);
+		free(r->volumes[i].beneath);
+		free(r->volumes[i].sub);
 	}
 	for (size_t i = 0; i < r->tmpfs_n; i++) {
 		free(r->tmpfs[i].dst);
@@ -54,6 +56,7 @@ void request_done(struct sandbox_request *r)
 	strv_done(&r->env);
 	strv_done(&r->groups);
 	strv_done(&r->labels);
+	strv_done(&r->extensions);
 	*r = (struct sandbox_request){ .volumes_n = 0 };
 }
 

@@ -131,6 +131,13 @@ static int check_labels(const struct sandbox_request *r, struct error *e)
 	return 0;
 }
 
+static int check_extensions(const struct sandbox_request *r, struct error *e)
+{
+	return r->extensions.n > LIMIT_LABELS
+			       ? error_set(e, ERRC_LIMIT, "more than %d extensions", LIMIT_LABELS)
+			       : 0;
+}
+
 static int check_platform(const struct sandbox_request *r, struct error *e)
 {
 	const char *arch = r->platform ? str_after(r->platform, "linux/") : NULL;
@@ -229,6 +236,7 @@ static int (*const checks[])(const struct sandbox_request *r, struct error *e) =
 	check_workdir,
 	check_user,
 	check_labels,
+	check_extensions,
 	check_platform,
 	check_mounts,
 	check_limits,

@@ -69,6 +69,8 @@ static void write_mounts(struct json_writer *w, const struct sandbox_request *re
 		json_object_begin(w, NULL);
 		write_text(w, "source", req->volumes[i].src);
 		write_text(w, "destination", req->volumes[i].dst);
+		write_text(w, "beneath", req->volumes[i].beneath);
+		write_text(w, "sub", req->volumes[i].sub);
 		json_add_bool(w, "readOnly", req->volumes[i].read_only);
 		json_object_end(w);
 	}
@@ -107,6 +109,8 @@ void request_format(const struct sandbox_request *req, struct json_writer *w, co
 	write_text(w, "hostname", req->hostname);
 	write_text(w, "name", req->name);
 	write_texts(w, "labels", &req->labels);
+	write_texts(w, "extensions", &req->extensions);
+	json_add_bool(w, "setsId", req->sets_id);
 	write_mounts(w, req);
 	json_add_bool(w, "readOnly", req->read_only);
 	json_add_bool(w, "interactive", req->interactive);
@@ -283,6 +287,9 @@ static const struct jsondec_field volume_fields[] = {
 			read_text },
 	{ "destination", JSONDEC_CUSTOM, offsetof(struct request_volume, dst), JSONDEC_REQUIRED, 0,
 			NULL, read_text },
+	{ "beneath", JSONDEC_CUSTOM, offsetof(struct request_volume, beneath), 0, 0, NULL,
+			read_text },
+	{ "sub", JSONDEC_CUSTOM, offsetof(struct request_volume, sub), 0, 0, NULL, read_text },
 	{ "readOnly", JSONDEC_BOOL, offsetof(struct request_volume, read_only), 0, 0, NULL, NULL },
 	{ .name = NULL },
 };
@@ -355,6 +362,8 @@ static const struct jsondec_field request_fields[] = {
 	{ "hostname", JSONDEC_CUSTOM, FIELD(hostname), 0, 0, NULL, read_text },
 	{ "name", JSONDEC_CUSTOM, FIELD(name), 0, 0, NULL, read_text },
 	{ "labels", JSONDEC_CUSTOM, FIELD(labels), 0, 0, NULL, read_texts },
+	{ "extensions", JSONDEC_CUSTOM, FIELD(extensions), 0, 0, NULL, read_texts },
+	{ "setsId", JSONDEC_BOOL, FIELD(sets_id), 0, 0, NULL, NULL },
 	{ "volumes", JSONDEC_CUSTOM, 0, 0, 0, NULL, read_volumes },
 	{ "tmpfs", JSONDEC_CUSTOM, 0, 0, 0, NULL, read_tmpfs },
 	{ "readOnly", JSONDEC_BOOL, FIELD(read_only), 0, 0, NULL, NULL },

@@ -53,6 +53,22 @@ static int phase_store(struct sandbox *s, struct error *e)
 	return s->hold_fd < 0 ? -1 : 0;
 }
 
+/* A pull takes long: meanwhile the sandbox is to be found. */
+static int pending_record(struct sandbox *s, struct error *e)
+{
+	if (!s->opts->on_pending) {
+		return 0;
+	}
+	if (record_make(&s->dirs, &s->record, s->req->name, e) < 0) {
+		return -1;
+	}
+	s->state.message = mem_printf("pulling %s", s->req->image);
+	if (state_save(&s->state, s->record.live_fd, false, e) < 0) {
+		return -1;
+	}
+	return s->opts->on_pending(s->opts->ctx, &s->record.id, e);
+}
+
 /* Only here the configuration is needed: a start of what is there does not wait for it. */
 static int image_fetch(struct sandbox *s, const struct image_opts *image, struct error *e)
 {
@@ -63,6 +79,7 @@ static int image_fetch(struct sandbox *s, const struct image_opts *image, struct
 		.config = &config.registries,
 		.policy = s->req->pull,
 		.tls_verify = s->req->tls_verify,
+		.credential = s->opts->credential,
 	};
 
 	config_init(&config);
@@ -70,6 +87,9 @@ static int image_fetch(struct sandbox *s, const struct image_opts *image, struct
 		return -1;
 	}
 	opts.image.unpack_max = image->unpack_max ? image->unpack_max : config.unpack_max;
+	if (pending_record(s, e) < 0) {
+		return -1;
+	}
 	if (image_pull(s->store, &s->ref, &opts, &result, e) < 0) {
 		return -1;
 	}
@@ -186,7 +206,8 @@ static int launch_on_clone(void *ctx, struct error *e)
 {
 	struct sandbox *s = ctx;
 
-	if (record_make(&s->dirs, &s->record, s->req->name, e) < 0 ||
+	/* One that was pending has its record already. */
+	if ((s->record.lock_fd < 0 && record_make(&s->dirs, &s->record, s->req->name, e) < 0) ||
 			(s->map.mode == IDMAP_MAPPED &&
 					record_take_ids(&s->dirs, &s->record, &s->map, e) < 0) ||
 			record_give(&s->record, &s->map, e) < 0) {
@@ -250,6 +271,7 @@ static int state_run(struct sandbox *s, struct error *e)
 {
 	/* A stop may have come before. */
 	if (s->state.code == SANDBOX_PENDING) {
+		free(TAKE_PTR(s->state.message));
 		state_go(&s->state, SANDBOX_RUNNING);
 	}
 	/* Here, and not with the pid: the main process is being started meanwhile. */
@@ -378,9 +400,9 @@ static const struct phase phases[] = {
 	{ "filter", filter_compile },
 	{ "volumes", sources_open },
 	{ "store", phase_store },
+	{ "name", phase_name },
 	{ "image", phase_image },
 	{ "sources", sources_check_rootfs },
-	{ "name", phase_name },
 	{ "plan", phase_plan },
 	{ "launch", phase_launch },
 	{ "run", phase_run },
@@ -400,7 +422,7 @@ static bool is_kept(const struct sandbox *s)
 /* Does the record stay until somebody removes it? */
 static bool is_retained(const struct sandbox *s)
 {
-	return s->state.retained && s->state.started_ms != 0 && !is_expired(s);
+	return s->state.retained && (s->state.started_ms != 0 || s->is_known) && !is_expired(s);
 }
 
 /* The last state, for those who look at a sandbox that has ended. */
@@ -434,7 +456,8 @@ static int sandbox_clean(struct sandbox *s, const struct error *failure, struct 
 	cgroup_stop(&s->cgroup);
 	if (s->record.lock_fd >= 0) {
 		/* What never ran is no event: its failure is told to whoever asked for it. */
-		if (s->state.started_ms != 0) {
+		s->is_known = s->opts->is_known && s->opts->is_known(s->opts->ctx);
+		if (s->state.started_ms != 0 || s->is_known) {
 			state_close(s, failure);
 		}
 		r = record_finish(s, userns_fd, e);

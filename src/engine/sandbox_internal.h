@@ -44,6 +44,7 @@ struct sandbox {
 	struct error scope_error; /* why systemd gave no scope */
 	bool was_oom;             /* the main process was killed for want of memory */
 	bool expired;
+	bool is_known; /* somebody was told of it while it was pending */
 	bool holds_signals;
 	sigset_t mask_before; /* while signals are held */
 };

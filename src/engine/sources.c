@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include <osbx/fd.h>
@@ -25,9 +26,27 @@ static const struct {
 	{ S_IFCHR, "is a device" },
 };
 
+/* Links of directories that a guest can write to lead nowhere: what is allowed was decided by
+ * names, and is opened here, where names are resolved once. */
+static int path_walk(const struct request_volume *v)
+{
+	if (!v->beneath) {
+		return fd_open(v->src, O_PATH, 0);
+	}
+	autoclose int base_fd = fd_open(v->beneath, O_PATH | O_DIRECTORY, 0);
+
+	if (base_fd < 0 || !path_is_below(v->src, v->beneath)) {
+		return base_fd < 0 ? base_fd : -EXDEV;
+	}
+	const char *rest = v->src + strlen(v->beneath);
+	autoclose int fd = path_open_beneath(base_fd, rest[0] ? rest : "/", O_PATH, 0);
+
+	return fd < 0 || !v->sub ? TAKE_FD(fd) : path_open_beneath(fd, v->sub, O_PATH, 0);
+}
+
 static int source_open(const struct request_volume *v, struct error *e)
 {
-	autoclose int fd = fd_open(v->src, O_PATH, 0);
+	autoclose int fd = path_walk(v);
 	struct stat st;
 
 	if (fd < 0) {
