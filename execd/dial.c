@@ -9,32 +9,33 @@
 #include <osbx/fd.h>
 #include <osbx/mem.h>
 
+#include "dial.h"
 #include "execd.h"
 
 #define DIAL_MS 5000
 
 /* A connection that is being made. */
 struct dial {
-	uint32_t tag;
 	uint16_t port;
 	bool is_second; /* ::1, after 127.0.0.1 has failed */
 	int fd;
 	struct loop_source ready;
 	struct loop_source deadline;
 	struct execd *execd;
-	struct dial *next; /* execd.dials */
+	struct dial **slot; /* the starter's */
+	dial_fn done;
+	void *ctx;
 };
 
-static void dial_free(struct dial *d)
+void dial_cancel(struct dial *d)
 {
-	struct execd *x = d->execd;
-	struct dial **at = &x->dials;
-
-	while (*at != d) {
-		at = &(*at)->next;
+	if (!d) {
+		return;
 	}
-	*at = d->next;
+	struct execd *x = d->execd;
+
 	x->dials_n--;
+	*d->slot = NULL;
 	loop_remove(x->loop, &d->ready);
 	loop_remove(x->loop, &d->deadline);
 	fd_close(&d->fd);
@@ -44,6 +45,8 @@ static void dial_free(struct dial *d)
 static void dial_fail(struct dial *d, int sysno)
 {
 	struct error e = ERROR_INIT;
+	const dial_fn done = d->done;
+	void *ctx = d->ctx;
 
 	if (sysno == ETIMEDOUT) {
 		(void)error_set(&e, ERRC_TIMEOUT, "port %u of the sandbox: no answer", d->port);
@@ -53,16 +56,19 @@ static void dial_fail(struct dial *d, int sysno)
 	} else {
 		(void)error_sys(&e, sysno, "connect to port %u of the sandbox", d->port);
 	}
-	answer_failed(d->execd, d->tag, &e);
-	dial_free(d);
+	dial_cancel(d);
+	done(ctx, -1, &e);
 }
 
 static void dial_succeed(struct dial *d)
 {
-	const struct execd_tag dialled = { .tag = d->tag };
+	const struct error none = ERROR_INIT;
+	const dial_fn done = d->done;
+	void *ctx = d->ctx;
+	int fd = TAKE_FD(d->fd);
 
-	answer(d->execd, EXECD_MSG_DIALLED, &dialled, sizeof(dialled), d->fd);
-	dial_free(d);
+	dial_cancel(d);
+	done(ctx, fd, &none);
 }
 
 /* Begin with the address that is due. 0 or -errno; -EINPROGRESS: it goes on. */
@@ -137,10 +143,10 @@ static void dial_on_deadline(struct loop *loop, struct loop_source *src, uint32_
 	dial_fail(container_of(src, struct dial, deadline), ETIMEDOUT);
 }
 
-int dial_start(struct execd *x, const struct execd_dial *request, struct error *e)
+int dial_start(struct execd *x, const struct dial_opts *opts, struct dial **slot, struct error *e)
 {
-	if (request->port < 1 || request->port > UINT16_MAX) {
-		return error_set(e, ERRC_INVALID, "port %u", request->port);
+	if (opts->port < 1 || opts->port > UINT16_MAX) {
+		return error_set(e, ERRC_INVALID, "port %u", opts->port);
 	}
 	if (x->dials_n >= EXECD_DIALS_MAX) {
 		return error_set(e, ERRC_LIMIT, "%d connections are being made", EXECD_DIALS_MAX);
@@ -148,13 +154,14 @@ int dial_start(struct execd *x, const struct execd_dial *request, struct error *
 	struct dial *d = mem_new(struct dial);
 
 	*d = (struct dial){
-		.tag = request->tag,
-		.port = (uint16_t)request->port,
+		.port = (uint16_t)opts->port,
 		.fd = -1,
 		.execd = x,
-		.next = x->dials,
+		.slot = slot,
+		.done = opts->done,
+		.ctx = opts->ctx,
 	};
-	x->dials = d;
+	*slot = d;
 	x->dials_n++;
 	loop_timer(x->loop, &d->deadline, clock_boot_ms() + DIAL_MS, dial_on_deadline);
 	dial_settle(d, dial_connect(d));

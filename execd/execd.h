@@ -74,7 +74,6 @@ struct execd {
 	uint32_t leaves_made;
 	struct loop_source kill_timer;
 	struct service *service; /* NULL: nothing listens */
-	struct dial *dials;
 	uint32_t dials_n;
 };
 
@@ -141,10 +140,6 @@ struct child;
 /* Body of a forked child: fork the process, reap what is left to it, tell the end of the process,
  * and end when the other side of link_fd is closed. */
 NORETURN void reaper_run(const struct child *c, int link_fd) NONNULL(1);
-
-/* Connect to a port of the sandbox's own loopback; the answer comes through the loop. */
-int dial_start(struct execd *x, const struct execd_dial *request, struct error *e) MUST_CHECK
-		NONNULL(1, 2, 3);
 
 /* Body of a forked child: set everything up, execve. Reports its error and exits on failure. */
 NORETURN void child_run(const struct child *c) NONNULL(1);

@@ -2,13 +2,16 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <osbx/fd.h>
+#include <osbx/mem.h>
 #include <osbx/packet.h>
 
+#include "dial.h"
 #include "execd.h"
 #include "service.h"
 
@@ -80,6 +83,27 @@ static int request_stat(struct execd *x, struct packet *p)
 	return 0;
 }
 
+/* A connection that the keeper waits for. */
+struct asked {
+	struct execd *execd;
+	uint32_t tag;
+	struct dial *dial;
+};
+
+static void asked_on_done(void *ctx, int fd, const struct error *e)
+{
+	struct asked *a = ctx;
+	const struct execd_tag dialled = { .tag = a->tag };
+
+	if (fd >= 0) {
+		answer(a->execd, EXECD_MSG_DIALLED, &dialled, sizeof(dialled), fd);
+		fd_close(&fd);
+	} else {
+		answer_failed(a->execd, a->tag, e);
+	}
+	free(a);
+}
+
 static int request_dial(struct execd *x, struct packet *p)
 {
 	const struct execd_dial *d = execd_payload(p, sizeof(*d));
@@ -88,8 +112,13 @@ static int request_dial(struct execd *x, struct packet *p)
 	if (!d || p->fds_n > 0) {
 		return -1;
 	}
-	if (dial_start(x, d, &e) < 0) {
+	struct asked *a = mem_new(struct asked);
+	const struct dial_opts opts = { .port = d->port, .done = asked_on_done, .ctx = a };
+
+	*a = (struct asked){ .execd = x, .tag = d->tag };
+	if (dial_start(x, &opts, &a->dial, &e) < 0) {
 		answer_failed(x, d->tag, &e);
+		free(a);
 	}
 	return 0;
 }
