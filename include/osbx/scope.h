@@ -16,7 +16,8 @@
 #include <osbx/error.h>
 #include <osbx/id.h>
 
-/* Is there a systemd, and is the caller's own cgroup none that it has delegated? */
+/* Is there a systemd, and is the caller's own cgroup none that it has delegated, or one that other
+ * processes are in? */
 bool scope_is_wanted(void);
 /* Move this process into a new scope of the system manager (root) or of the user's. Waits up to
  * 10 s. ERRC_UNAVAILABLE, ERRC_UNSUPPORTED (no libsystemd), ERRC_TIMEOUT, ERRC_DENIED with the

@@ -84,6 +84,29 @@ int cgroup_open_own(void)
 	return full ? fd_open(full, O_RDONLY | O_DIRECTORY, 0) : -ENOENT;
 }
 
+int cgroup_others(int dir_fd)
+{
+	AUTO(buf) struct buf b = BUF_INIT(PROCS_BYTES);
+	int r = file_read_at(dir_fd, "cgroup.procs", &b);
+	struct span rest = buf_span(&b);
+	struct span line;
+
+	if (r < 0) {
+		return r;
+	}
+	while (span_next(&rest, '\n', &line)) {
+		autofree char *text = span_dup(line);
+		uint64_t pid = 0;
+
+		/* 0: a process of an outer pid namespace. */
+		if (line.n > 0 && (!text || str_to_u64(text, INT32_MAX, &pid) < 0 ||
+						  (pid_t)pid != getpid())) {
+			return 1;
+		}
+	}
+	return 0;
+}
+
 /* Not a failure: an ordinary user without a delegated subtree, a container, no version 2. */
 static bool is_absence(int r)
 {

@@ -8,5 +8,7 @@
 
 /* The caller's BASE: fd, or -ENOENT if it is in no cgroup of version 2, or -errno. */
 int cgroup_open_own(void);
+/* 1: processes beside this one are in this very cgroup; 0: none; or -errno. */
+int cgroup_others(int dir_fd);
 
 #endif

@@ -141,12 +141,31 @@ static int levels_open(const struct cgroup *cg, const char *controller, struct l
 	return -ENOENT;
 }
 
-/* BASE must have no process of its own: the caller's, if it is the only one, goes aside. */
-static int leave_base(const struct cgroup *cg)
+/* 0: it may offer controllers to those below. A process of its own would make it a threaded domain
+ * when cpu or pids is enabled, which the kernel does not refuse, and then nothing may be cloned
+ * below (cgroups(7)). Here only this process can be sent away; the root may have any. */
+static int level_clear(const struct cgroup *cg, int dir_fd, bool is_base)
 {
-	int r = file_mkdir_at(cg->base_fd, CGROUP_KEEPER, 0755);
+	if (faccessat(dir_fd, "cgroup.type", F_OK, 0) < 0) {
+		return 0;
+	}
+	int r = cgroup_others(dir_fd);
 
+	if (r != 0) {
+		return r < 0 ? r : -EBUSY;
+	}
+	if (!is_base) {
+		return 0;
+	}
+	r = file_mkdir_at(cg->base_fd, CGROUP_KEEPER, 0755);
 	return r < 0 ? r : file_put_at(cg->base_fd, CGROUP_KEEPER "/cgroup.procs", "0");
+}
+
+static int level_enable(const struct cgroup *cg, const struct levels *l, size_t i, const char *word)
+{
+	int r = i == 0 ? 0 : level_clear(cg, l->fds[i], i == 1);
+
+	return r < 0 ? r : file_put_at(l->fds[i], SUBTREE, word);
 }
 
 /* 0 or -errno; *out_where is the directory that lacks it. */
@@ -161,11 +180,7 @@ static int controller_enable(const struct cgroup *cg, const char *controller, ch
 		return r;
 	}
 	for (size_t i = l.n; i-- > 0;) {
-		r = has_word(l.fds[i], SUBTREE, controller) ? 0
-							    : file_put_at(l.fds[i], SUBTREE, word);
-		if (r == -EBUSY && i == 1 && leave_base(cg) == 0) {
-			r = file_put_at(l.fds[i], SUBTREE, word);
-		}
+		r = has_word(l.fds[i], SUBTREE, controller) ? 0 : level_enable(cg, &l, i, word);
 		if (r < 0) {
 			*out_where = path_of(l.fds[i]);
 			return r;

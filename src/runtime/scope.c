@@ -39,7 +39,9 @@ bool scope_is_wanted(void)
 	}
 	autoclose int own_fd = cgroup_open_own();
 
-	return own_fd < 0 || !is_delegated(own_fd);
+	/* Where a unit's own processes are, controllers cannot be enabled, and its restart would
+	 * end the sandbox: only what has moved to a leaf stays in its unit. */
+	return own_fd < 0 || !is_delegated(own_fd) || cgroup_others(own_fd) != 0;
 }
 
 /* What the manager said is one thing, where this process is now another. */

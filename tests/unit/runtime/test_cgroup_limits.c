@@ -207,6 +207,41 @@ START_TEST(not_to_be_written)
 }
 END_TEST
 
+/* It would be a threaded domain from then on, and nothing could be cloned below. */
+START_TEST(occupied)
+{
+	struct cgroup_limits l = { .pids = 7 };
+
+	begin("pids", "pids");
+	put("base/cgroup.type", "domain\n");
+	put("base/cgroup.procs", "1\n");
+	struct error e = refused(&l);
+
+	ck_assert_int_eq(e.sysno, EBUSY);
+	expect("base/cgroup.subtree_control", "");
+}
+END_TEST
+
+/* This process alone goes aside. */
+START_TEST(leaves_for_the_leaf)
+{
+	struct cgroup_limits l = { .pids = 7 };
+	struct error e = ERROR_INIT;
+	unsigned int missing = 0;
+	char own[32];
+
+	begin("pids", "pids");
+	snprintf(own, sizeof(own), "%d\n", getpid());
+	put("base/cgroup.type", "domain\n");
+	put("base/cgroup.procs", own);
+	ck_assert_int_eq(mkdirat(unit_fd, "base/osbx/keeper", 0755), 0);
+	put("base/osbx/keeper/cgroup.procs", "");
+	ck_assert_msg(cgroup_limit(&cg, &l, false, &missing, &e) == 0, "%s", e.text);
+	expect("base/osbx/keeper/cgroup.procs", "0");
+	expect("base/cgroup.subtree_control", "+pids");
+}
+END_TEST
+
 START_TEST(oom_kills_are_counted)
 {
 	begin("memory", "memory");
@@ -233,6 +268,8 @@ int main(void)
 	tcase_add_test(tc, missing_file);
 	tcase_add_test(tc, value_does_not_take);
 	tcase_add_test(tc, not_to_be_written);
+	tcase_add_test(tc, occupied);
+	tcase_add_test(tc, leaves_for_the_leaf);
 	tcase_add_test(tc, oom_kills_are_counted);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
