@@ -22,8 +22,7 @@
 #include <osbx/str.h>
 #include <osbx/sys.h>
 
-#include "execd.h"
-#include "passwd.h"
+#include "child.h"
 #include "shown.h"
 
 #define OOM_SCORE_ADD 500
@@ -34,18 +33,17 @@
 /* All strings twice over (argv and env), and the lengths between them. */
 #define SPEC_BYTES_MAX ((size_t)4 * LIMIT_ARGS_BYTES)
 
-/* State between the steps. The process ends or execs: nothing is freed. */
-struct setup {
-	const struct child *child;
-	struct execd_process process;
-	struct passwd_user user;
-	const char *cwd;
-};
-
 static int step_spec(struct setup *s, struct error *e)
 {
 	struct buf b = BUF_INIT(SPEC_BYTES_MAX);
 	int fd = s->child->spec_fd;
+
+	s->more = s->child->more;
+	if (s->child->process) {
+		s->process = *s->child->process; /* in our own copy of the memory */
+		s->cwd = s->process.cwd && s->process.cwd[0] ? s->process.cwd : "/";
+		return 0;
+	}
 	int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd_read_all(fd, &b);
 
 	if (r == 0) {
@@ -105,17 +103,41 @@ static int step_stdio(struct setup *s, struct error *e)
 	return 0;
 }
 
-static int step_user(struct setup *s, struct error *e)
+static int user_find(const struct setup *s, const struct execd_process *p,
+		struct passwd_user *out_user, struct error *e)
 {
 	const struct execd_config *config = &s->child->execd->config;
 	const struct passwd_query query = {
-		.user = s->process.user ? s->process.user : "",
-		.groups = &s->process.groups,
+		.user = p->user ? p->user : "",
+		.groups = &p->groups,
 		.ids_max = config->ids_max,
 		.has_setgroups = config->has_setgroups != 0,
 	};
 
-	return passwd_resolve(s->child->execd->root_fd, &query, &s->user, e);
+	return passwd_resolve(s->child->execd->root_fd, &query, out_user, e);
+}
+
+static int step_user(struct setup *s, struct error *e)
+{
+	struct passwd_user main_user = { .uid = 0 };
+	const struct execd_process *main = s->more ? s->more->only_user_of : NULL;
+
+	if (user_find(s, &s->process, &s->user, e) < 0) {
+		return -1;
+	}
+	if (!main) {
+		return 0;
+	}
+	if (user_find(s, main, &main_user, e) < 0) {
+		return -1;
+	}
+	if (s->user.uid != main_user.uid || s->user.gid != main_user.gid) {
+		return error_set(e, ERRC_DENIED,
+				"uid %u, gid %u: processes of the sandbox may only ask for its own "
+				"user, uid %u, gid %u",
+				s->user.uid, s->user.gid, main_user.uid, main_user.gid);
+	}
+	return 0;
 }
 
 /* The user may open /dev/stdout or its terminal anew. An end whose owner has no id here (root's
@@ -131,19 +153,20 @@ static int step_stdio_owner(struct setup *s, struct error *e)
 			(void)!fchown(i, s->user.uid, (gid_t)-1);
 		}
 	}
+	for (size_t i = 0; s->more && i < s->more->fds_n; i++) {
+		(void)!fchown(s->more->fds[i], s->user.uid, (gid_t)-1);
+	}
 	return 0;
 }
 
-/* Make the directories that are missing as the user, but with the right to do so: they are the
- * user's from the start, there is no moment in which a chown could meet another file. */
-static int cwd_make(struct setup *s)
+int child_mkdirs(const struct setup *s, const char *path)
 {
 	(void)setfsgid(s->user.gid);
 	(void)setfsuid(s->user.uid);
 	int r = caps_set(s->child->execd->caps); /* setfsuid has cleared some */
 
 	if (r == 0) {
-		autoclose int fd = path_mkdirs_beneath(s->child->execd->root_fd, s->cwd, 0755);
+		autoclose int fd = path_mkdirs_beneath(s->child->execd->root_fd, path, 0755);
 
 		r = fd < 0 ? fd : 0;
 	}
@@ -203,7 +226,7 @@ static int step_cwd_make(struct setup *s, struct error *e)
 	if (r == 0) {
 		return cwd_refuse(s, e);
 	}
-	r = r < 0 ? r : cwd_make(s);
+	r = r < 0 ? r : child_mkdirs(s, s->cwd);
 	/* A loop has failed above with the same number. */
 	if (r == -ELOOP) {
 		return error_set(e, ERRC_INVALID,
@@ -354,9 +377,13 @@ static int step_filter(struct setup *s, struct error *e)
 static int step_exec(struct setup *s, struct error *e)
 {
 	const struct execd_process *p = &s->process;
+	const char *path_list = strv_env_find(&p->env, "PATH");
 
-	return command_exec(
-			strv_get(&p->argv), strv_get(&p->env), strv_env_find(&p->env, "PATH"), e);
+	(void)!command_exec(strv_get(&p->argv), strv_get(&p->env), path_list, e);
+	if (!s->more || !s->more->otherwise || e->code != ERRC_NO_COMMAND) {
+		return -1;
+	}
+	return child_exec_shell(s, e);
 }
 
 struct child_step {
@@ -375,11 +402,15 @@ static const struct child_step child_steps[] = {
 	{ "user", step_user },
 	{ "stdio", step_stdio_owner },
 	{ "cwd", step_cwd_make },
+	{ "environment", child_step_env_dir },
 	{ "capabilities", step_bound },
 	{ "ids", step_ids },
 	{ "capabilities", step_caps },
-	{ "cwd", step_cwd },
 	{ "environment", step_env },
+	{ "environment", child_step_envs },
+	{ "cwd", child_step_cwd },
+	{ "cwd", step_cwd },
+	{ "descriptors", child_step_fds },
 	{ "limits", step_limits },
 	{ "filter", step_filter },
 	{ "exec", step_exec },
@@ -387,7 +418,7 @@ static const struct child_step child_steps[] = {
 
 void child_run(const struct child *c)
 {
-	struct setup s = { .child = c };
+	struct setup s = { .child = c, .report_fd = c->report_fd };
 	struct error e = ERROR_INIT;
 	size_t i = 0;
 
@@ -398,7 +429,7 @@ void child_run(const struct child *c)
 	if (e.code == ERRC_SYSTEM || e.code == ERRC_INTERNAL) {
 		(void)error_wrap(&e, "%s", child_steps[i].name);
 	}
-	int r = fd_write_all(c->report_fd, &e, sizeof(e));
+	int r = fd_write_all(s.report_fd, &e, sizeof(e));
 
 	_exit(error_exit_status(r < 0 ? ERRC_INTERNAL : e.code));
 }

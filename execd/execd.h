@@ -22,11 +22,11 @@
 
 enum process_stage {
 	PROCESS_STARTING, /* forked; its report is awaited */
-	PROCESS_RUNNING,  /* execve has happened, the keeper knows */
-	PROCESS_FAILED,   /* the keeper knows why; not reaped yet */
+	PROCESS_RUNNING,  /* execve has happened, its starter knows */
+	PROCESS_FAILED,   /* its starter knows why; not reaped yet */
 };
 
-/* A cgroup for one process that the keeper started, and its descendants. */
+/* A cgroup for one process that was started beside the main one, and its descendants. */
 struct leaf {
 	int fd;
 	char name[16];
@@ -35,11 +35,23 @@ struct leaf {
 	struct leaf *next;
 };
 
-/* A process that the keeper started. It leaves the table in the moment it is reaped, so that a
- * signal can never meet another process of the same number. */
+/* Tags of the execution API; those of the keeper have this bit clear. */
+#define EXECD_TAG_API (1U << 31)
+
+/* What whoever started a process is told of it; process_spawn() in api.h says more. */
+struct process_calls {
+	void (*on_started)(void *ctx, pid_t pid, int master_fd);
+	void (*on_failed)(void *ctx, const struct error *e);
+	void (*on_exited)(void *ctx, const siginfo_t *end);
+	void *ctx;
+};
+
+/* A process that the keeper or the API started. It leaves the table in the moment it is reaped, so
+ * that a signal can never meet another process of the same number. */
 struct process {
 	uint32_t tag;
 	uint32_t flags;
+	struct process_calls calls;
 	pid_t pid; /* 0: its subreaper has not said yet */
 	enum process_stage stage;
 	struct leaf *leaf;       /* or NULL */
@@ -51,7 +63,7 @@ struct process {
 	siginfo_t end;
 	int report_fd;             /* end of file: execve has happened; else a struct error */
 	struct loop_source report; /* watches report_fd */
-	int master_fd;             /* of its pty until the keeper has it, else -1 */
+	int master_fd;             /* of its pty until it is handed out, else -1 */
 	struct execd *execd;
 	struct process *next; /* execd.processes */
 };
@@ -70,6 +82,8 @@ struct execd {
 	struct loop_source sigchld;
 	struct process *processes;
 	uint32_t processes_n;
+	uint32_t tags_made;        /* of the API */
+	struct process_main *main; /* NULL until it is started */
 	struct leaf *leaves;
 	uint32_t leaves_made;
 	struct loop_source kill_timer;
@@ -77,13 +91,32 @@ struct execd {
 	uint32_t dials_n;
 };
 
+#define PROCESS_FDS      2
+#define PROCESS_FD_FIRST 97 /* descriptors beside stdio become this number and the next ones */
+
+/* What a process of the API is given beside its struct execd_process. It is looked at in the child:
+ * what is wrong with it comes by on_failed. */
+struct process_more {
+	const struct strv *envs;      /* over all other variables, or NULL */
+	const char *cwd;              /* "~" and variables are expanded; NULL: as it is started */
+	const struct strv *otherwise; /* command where argv[0] cannot be found, or NULL */
+	bool makes_env_dir; /* the directory of the file that EXECD_ENVS names, when missing */
+	bool makes_cwd;     /* .cwd, as the user */
+	const struct execd_process
+			*only_user_of; /* another user or group is ERRC_DENIED; or NULL */
+	int fds[PROCESS_FDS];          /* not taken over */
+	size_t fds_n;
+};
+
 /* Everything a child needs to become the process it was asked to be. */
 struct child {
 	const struct execd *execd;
-	int spec_fd;   /* memfd of a struct execd_process */
-	int stdio[3];  /* -1 with a tty */
-	int slave_fd;  /* with a tty, else -1 */
-	int report_fd; /* closed by execve */
+	int spec_fd; /* memfd of a struct execd_process, unless .process is there */
+	const struct execd_process *process;
+	const struct process_more *more; /* or NULL */
+	int stdio[3];                    /* -1 with a tty */
+	int slave_fd;                    /* with a tty, else -1 */
+	int report_fd;                   /* closed by execve */
 };
 
 /* Move into the sandbox, give up what is not needed. The error names the step. */
@@ -99,13 +132,24 @@ void answer(const struct execd *x, enum execd_msg type, const void *payload, uin
 		NONNULL(1);
 void answer_failed(const struct execd *x, uint32_t tag, const struct error *e) NONNULL(1, 3);
 
-/* Start a process; its answer comes through the loop. Takes no descriptor of fds over. */
+/* Start a process for the keeper; its answer comes through the loop. Takes no descriptor of fds
+ * over. */
 int process_start(struct execd *x, const struct execd_start *start, const int *fds,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 /* Send a signal by the rules of execd_proto.h. */
 void process_signal(const struct execd *x, uint32_t tag, int signo) NONNULL(1);
 /* SIGKILL to the whole tree of a tag; goes on by a timer where one pass does not do. */
 void process_kill(struct execd *x, uint32_t tag) NONNULL(1);
+/* Remember what the main process is started with. */
+void process_keep_main(struct execd *x, int spec_fd) NONNULL(1);
+/* Process of a tag, or NULL. */
+struct process *process_find(const struct execd *x, uint32_t tag) NONNULL(1) MUST_CHECK;
+/* Start what init and c say, with a pty where init has EXECD_START_TTY: the one way for all. .tag,
+ * .flags, .calls and .execd of init, .spec_fd or .process and .stdio of c are set. */
+int process_launch(const struct process *init, struct child *c, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* A process below a subreaper has ended; while its tree is being killed the subreaper stays. */
+void process_end_below(struct process *p, const siginfo_t *si) NONNULL(1, 2);
 /* Number of subreapers. */
 int process_reapers(const struct execd *x) NONNULL(1);
 /* Reap whatever has ended, also orphans. True when the main process was among them; its status is

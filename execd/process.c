@@ -6,12 +6,13 @@
  * PID 1 does not wait for that (a file of the image may make the child wait for ever): the pipe is
  * a source of the loop.
  *
- *   STARTING ── end of the pipe ──▶ RUNNING ── reaped ──▶ (EXITED is sent, the record is freed)
- *      │
+ *   STARTING ── end of the pipe ──▶ RUNNING ── reaped ──▶ (on_exited, the record is freed)
+ *      │           on_started
  *      └─────── struct error ─────▶ FAILED ─── reaped ──▶ (the record is freed)
+ *                  on_failed
  *
- * When SIGCHLD is seen before the pipe, process_reap settles the pipe first: the keeper always
- * gets STARTED before EXITED.
+ * When SIGCHLD is seen before the pipe, process_reap settles the pipe first: on_started always
+ * comes before on_exited. The calls go to the keeper (process_keeper.c) or to the API.
  *
  * A process beside the main one is born in a cgroup of its own (leaf.c). Where that cannot be, it
  * is the child of a subreaper (reaper.c), which tells its end by another pipe. Both are for KILL.
@@ -30,7 +31,7 @@
 
 #include "execd.h"
 
-static struct process *process_find(const struct execd *x, uint32_t tag)
+struct process *process_find(const struct execd *x, uint32_t tag)
 {
 	struct process *p = x->processes;
 
@@ -61,28 +62,6 @@ static void process_free(struct execd *x, struct process *p)
 	free(p);
 }
 
-void answer(const struct execd *x, enum execd_msg type, const void *payload, uint32_t n, int fd)
-{
-	if (execd_send(x->control_fd, type, payload, n, &fd, fd >= 0 ? 1 : 0) < 0) {
-		loop_stop(x->loop, EXECD_STATUS_CHANNEL);
-	}
-}
-
-void answer_failed(const struct execd *x, uint32_t tag, const struct error *e)
-{
-	const struct execd_failed failed = { .tag = tag, .error = *e };
-
-	answer(x, EXECD_MSG_FAILED, &failed, sizeof(failed), -1);
-}
-
-static void answer_started(struct process *p)
-{
-	const struct execd_started started = { .tag = p->tag, .pid = p->pid };
-
-	answer(p->execd, EXECD_MSG_STARTED, &started, sizeof(started), p->master_fd);
-	fd_close(&p->master_fd);
-}
-
 /* The next word of the subreaper; false at its end. The first one is the pid. */
 static bool link_read(struct process *p, struct reaper_word *out)
 {
@@ -94,7 +73,7 @@ static bool link_read(struct process *p, struct reaper_word *out)
 	return whole;
 }
 
-/* Read the child's report, which is complete, and answer the keeper. */
+/* Read the child's report, which is complete, and tell of it. */
 static void report_settle(struct process *p)
 {
 	struct error e = ERROR_INIT;
@@ -106,7 +85,7 @@ static void report_settle(struct process *p)
 	fd_close(&p->report_fd);
 	if (n == 0 && (p->pid > 0 || link_read(p, &word))) {
 		p->stage = PROCESS_RUNNING;
-		answer_started(p);
+		p->calls.on_started(p->calls.ctx, p->pid, TAKE_FD(p->master_fd));
 		return;
 	}
 	p->stage = PROCESS_FAILED;
@@ -115,7 +94,7 @@ static void report_settle(struct process *p)
 		(void)error_set(&e, ERRC_INTERNAL, "the new process did not report its error");
 	}
 	error_sanitize(&e);
-	answer_failed(p->execd, p->tag, &e);
+	p->calls.on_failed(p->calls.ctx, &e);
 }
 
 static void report_on_ready(struct loop *loop, struct loop_source *src, uint32_t events)
@@ -125,27 +104,19 @@ static void report_on_ready(struct loop *loop, struct loop_source *src, uint32_t
 	report_settle(container_of(src, struct process, report));
 }
 
-static int start_check(const struct execd *x, const struct execd_start *start, struct error *e)
-{
-	if (start->tag == 0 || process_find(x, start->tag)) {
-		return error_set(e, ERRC_INTERNAL, "process tag %u is in use", start->tag);
-	}
-	if (x->processes_n >= EXECD_PROCESSES_MAX) {
-		return error_set(e, ERRC_LIMIT, "%d processes were started and have not ended",
-				EXECD_PROCESSES_MAX);
-	}
-	return 0;
-}
-
-static void process_add(const struct process *init)
+static struct process *process_add(const struct process *init)
 {
 	struct process *p = mem_new(struct process);
 	struct execd *x = init->execd;
 
 	*p = *init;
+	if (!p->calls.ctx) {
+		p->calls.ctx = p;
+	}
 	p->next = x->processes;
 	x->processes = p;
 	x->processes_n++;
+	return p;
 }
 
 /* Fork, into a cgroup of its own where that is possible. Pid, 0 in the child, -errno. */
@@ -219,55 +190,57 @@ static int process_watch(struct process *p)
 			       : loop_add(loop, &p->link, p->link_fd, EPOLLIN, link_on_ready);
 }
 
-int process_start(struct execd *x, const struct execd_start *start, const int *fds, struct error *e)
+static int launch_check(const struct process *p, struct error *e)
 {
-	struct child c = { .execd = x, .spec_fd = fds[0], .stdio = { -1, -1, -1 }, .slave_fd = -1 };
+	if (p->tag == 0 || process_find(p->execd, p->tag)) {
+		return error_set(e, ERRC_INTERNAL, "process tag %u is in use", p->tag);
+	}
+	if (p->execd->processes_n >= EXECD_PROCESSES_MAX) {
+		return error_set(e, ERRC_LIMIT, "%d processes were started and have not ended",
+				EXECD_PROCESSES_MAX);
+	}
+	return 0;
+}
+
+int process_launch(const struct process *init, struct child *c, struct error *e)
+{
+	struct execd *x = init->execd;
+	struct process p = *init;
 	autoclose int master_fd = -1;
 	autoclose int slave_fd = -1;
 	int report[2];
 
-	if (start_check(x, start, e) < 0) {
+	if (launch_check(init, e) < 0) {
 		return -1;
 	}
-	if (start->flags & EXECD_START_TTY) {
-		if (pty_open(x->root_fd, &master_fd, &slave_fd, e) < 0) {
-			return -1;
-		}
-	} else {
-		for (size_t i = 0; i < ARRAY_SIZE(c.stdio); i++) {
-			c.stdio[i] = fds[1 + i];
-		}
+	if ((p.flags & EXECD_START_TTY) && pty_open(x->root_fd, &master_fd, &slave_fd, e) < 0) {
+		return -1;
 	}
 	int r = fd_pipe(report, 0);
 
 	if (r < 0) {
 		return error_sys(e, -r, "make a pipe");
 	}
-	c.slave_fd = slave_fd;
-	c.report_fd = report[1];
-	struct process p = {
-		.tag = start->tag,
-		.flags = start->flags,
-		.report_fd = report[0],
-		.link_fd = -1,
-		.master_fd = -1,
-		.execd = x,
-	};
-
-	r = process_fork(&p, &c);
+	c->execd = x;
+	c->slave_fd = slave_fd;
+	c->report_fd = report[1];
+	p.report_fd = report[0];
+	p.link_fd = -1;
+	r = process_fork(&p, c);
 	fd_close(&report[1]);
 	if (r < 0) {
 		fd_close(&report[0]);
 		return error_sys(e, -r, "start a process");
 	}
 	p.master_fd = TAKE_FD(master_fd);
-	process_add(&p);
-	r = process_watch(x->processes);
+	struct process *added = process_add(&p);
+
+	r = process_watch(added);
 	if (r < 0) {
 		/* Without its report nobody would learn of it: it goes, and is reaped as an orphan.
 		 */
 		(void)kill(p.reaper_pid > 0 ? p.reaper_pid : p.pid, SIGKILL);
-		process_free(x, x->processes);
+		process_free(x, added);
 		return error_sys(e, -r, "watch a process");
 	}
 	return 0;
@@ -295,24 +268,10 @@ void process_signal(const struct execd *x, uint32_t tag, int signo)
 	}
 }
 
-static struct execd_exited exited_from(uint32_t tag, const siginfo_t *si)
+/* The status with which PID 1 ends when its main process has. */
+static int main_status(const siginfo_t *si)
 {
-	if (si->si_code == CLD_EXITED) {
-		return (struct execd_exited){ .tag = tag, .status = si->si_status };
-	}
-	return (struct execd_exited){
-		.tag = tag,
-		.status = 128 + si->si_status,
-		.signal = si->si_status,
-	};
-}
-
-/* Whatever lives in the namespace is our descendant, and an orphan our child. */
-static bool is_alone(void)
-{
-	siginfo_t si = { .si_pid = 0 };
-
-	return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
+	return si->si_code == CLD_EXITED ? si->si_status : 128 + si->si_status;
 }
 
 /* A process that we started has ended. True for the main one. */
@@ -322,26 +281,26 @@ static bool process_end(struct execd *x, struct process *p, const siginfo_t *si,
 		report_settle(p);
 	}
 	bool ends = p->stage == PROCESS_RUNNING && (p->flags & EXECD_START_MAIN);
+	const struct process_calls calls = p->calls;
 
 	if (p->stage == PROCESS_RUNNING) {
-		struct execd_exited exited = exited_from(p->tag, si);
-
-		exited.alone = ends && is_alone();
-		answer(x, EXECD_MSG_EXITED, &exited, sizeof(exited), -1);
-		*out_status = ends ? exited.status : *out_status;
+		*out_status = ends ? main_status(si) : *out_status;
+		calls.on_exited(calls.ctx, si);
 	}
 	process_free(x, p);
 	return ends;
 }
 
-/* A process below a subreaper has ended; while its tree is being killed the subreaper stays. */
-static void process_end_below(struct process *p, const siginfo_t *si)
+void process_end_below(struct process *p, const siginfo_t *si)
 {
 	int status = 0;
 
 	loop_remove(p->execd->loop, &p->link);
 	p->has_ended = true;
 	p->end = *si;
+	if (p->stage == PROCESS_STARTING) {
+		report_settle(p); /* who learns of the start may want the tree to be killed */
+	}
 	if (!p->killing) {
 		(void)process_end(p->execd, p, si, &status);
 	}
@@ -373,68 +332,6 @@ static void link_on_ready(struct loop *loop, struct loop_source *src, uint32_t e
 	} else if (knows_pid) {
 		process_end_below(p, &word.end);
 	}
-}
-
-#define KILL_MS 2
-
-/* Once more, for what was forked meanwhile. True when it has to be repeated. */
-static bool kill_below(struct process *p)
-{
-	if (p->pid == 0 && !p->has_ended) {
-		return true; /* its subreaper is about to fork */
-	}
-	int n = proc_kill(p->execd->root_fd, p->reaper_pid, p->has_ended ? 0 : p->pid);
-	siginfo_t end = p->end;
-
-	if (n > 0) {
-		return true;
-	}
-	p->killing = false;
-	if (p->has_ended) {
-		process_end_below(p, &end);
-	} else {
-		(void)kill(p->pid, SIGKILL);
-	}
-	return false;
-}
-
-static void kill_round(struct loop *loop, struct loop_source *src, uint32_t events)
-{
-	struct execd *x = container_of(src, struct execd, kill_timer);
-	struct process *next = NULL;
-	bool again = false;
-
-	(void)events;
-	for (struct leaf *leaf = x->leaves; leaf; leaf = leaf->next) {
-		leaf->killing = leaf->killing && leaf_kill(leaf);
-		again = again || leaf->killing;
-	}
-	for (struct process *p = x->processes; p; p = next) {
-		next = p->next;
-		again = (p->killing && kill_below(p)) || again;
-	}
-	if (again) {
-		loop_timer(loop, src, clock_boot_ms() + KILL_MS, kill_round);
-	}
-}
-
-void process_kill(struct execd *x, uint32_t tag)
-{
-	struct process *p = process_find(x, tag);
-
-	if (!p) {
-		return;
-	}
-	if (p->flags & EXECD_START_MAIN) {
-		(void)kill(-1, SIGKILL); /* all but ourselves */
-		return;
-	}
-	if (p->leaf) {
-		p->leaf->killing = true;
-	} else {
-		p->killing = true;
-	}
-	kill_round(x->loop, &x->kill_timer, 0);
 }
 
 int process_reapers(const struct execd *x)
