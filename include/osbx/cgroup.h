@@ -72,7 +72,11 @@ int cgroup_kill(const struct cgroup *cg) NONNULL(1) MUST_CHECK;
  * one. Closes the descriptors. */
 void cgroup_stop(struct cgroup *cg);
 AUTO_DEFINE(cgroup, struct cgroup, cgroup_stop);
-/* Remove the cgroup of a sandbox that is gone: kill, then remove. Missing is success. */
-int cgroup_sweep(const struct id *id) NONNULL(1) MUST_CHECK;
+/* Where it is, for cgroup_sweep; NULL: none. Caller frees. */
+char *cgroup_path(const struct cgroup *cg) NONNULL(1);
+/* Remove the cgroup of a sandbox that is gone: kill, then remove. path: from cgroup_path, as a
+ * record has it; NULL, or nothing that could be one: below the caller's own BASE. Missing is
+ * success. */
+int cgroup_sweep(const struct id *id, const char *path) NONNULL(1) MUST_CHECK;
 
 #endif

@@ -46,6 +46,7 @@ struct sandbox_opts {
 struct sandbox_end {
 	int status;   /* of the main process: exit code, or 128 + signal */
 	bool expired; /* its timeout ended it */
+	bool oom;     /* the kernel ended it: its memory limit was reached */
 	char *kept;   /* directory of a sandbox that is kept, else NULL */
 };
 

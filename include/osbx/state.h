@@ -50,6 +50,7 @@ struct sandbox_state {
 	int64_t started_ms;  /* 0: not yet */
 	int64_t ended_ms;    /* 0: not yet */
 	int64_t expires_ms;  /* 0: never */
+	char *cgroup;        /* cgroup_path of it; NULL: none, or not yet */
 	struct strv limits_missing; /* that were asked for and are not in force: "memory" … */
 };
 

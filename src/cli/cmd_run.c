@@ -336,6 +336,13 @@ static int run_run(int argc, char **argv)
 	if (end.expired) {
 		log_warn("the sandbox was stopped: its time was over");
 	}
+	if (end.oom) {
+		char size[32];
+
+		str_from_size(args.req.limits.memory_bytes, size, sizeof(size));
+		log_warn("the command was killed: it needed more memory than its limit of %s",
+				size);
+	}
 	if (end.kept && !args.quiet) {
 		log_set_level(LOG_LEVEL_INFO);
 		log_info("kept in %s", end.kept);

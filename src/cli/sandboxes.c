@@ -51,6 +51,19 @@ static void add_status(struct json_writer *w, const struct sandbox_state *s)
 	json_object_end(w);
 }
 
+/* Limits that were asked for and are not in force. */
+static void add_missing(struct json_writer *w, const struct strv *missing)
+{
+	if (missing->n == 0) {
+		return;
+	}
+	json_array_begin(w, "limitsMissing");
+	strv_for_each(missing, i) {
+		json_add_string(w, NULL, missing->v[i]);
+	}
+	json_array_end(w);
+}
+
 /* Where it listens, while it runs. */
 static void add_execd(struct json_writer *w, const struct sandbox_state *s, const char *runtime)
 {
@@ -81,6 +94,8 @@ void sandbox_info_format(const struct sandbox_info *info, const struct json *req
 	json_add_bool(w, "detached", s->retained);
 	json_add_u64(w, "pid", (uint64_t)s->pid);
 	json_add_u64(w, "keeperPid", (uint64_t)s->keeper_pid);
+	json_add_string(w, "cgroup", s->cgroup);
+	add_missing(w, &s->limits_missing);
 	if (dirs) {
 		add_execd(w, s, dirs->runtime);
 	}

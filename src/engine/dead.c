@@ -136,18 +136,18 @@ static int files_remove(const struct dirs *dirs, const struct id *id, struct err
 }
 
 /* Everything; the lock is held. */
-static int remove_all(
-		const struct dirs *dirs, const struct id *id, const char *name, struct error *e)
+static int remove_all(const struct dirs *dirs, const struct sandbox_state *s, struct error *e)
 {
+	const struct id *id = &s->id;
 	autofree char *path = mem_printf("sandboxes/%s", id->text);
-	int r = cgroup_sweep(id);
+	int r = cgroup_sweep(id, s->cgroup);
 
 	if (r < 0) {
 		return error_sys(e, -r, "remove the control group of sandbox %s", id->text);
 	}
 	ids_free(dirs, id);
-	if (name) {
-		(void)!record_free_name(dirs, name, id->text);
+	if (s->name) {
+		(void)!record_free_name(dirs, s->name, id->text);
 	}
 	if (files_remove(dirs, id, e) < 0) {
 		return -1;
@@ -177,7 +177,7 @@ static int lost_settle(
 	s->retained &= s->started_ms != 0;
 	s->kept &= s->started_ms != 0;
 	pid_end(s);
-	int r = cgroup_sweep(&s->id);
+	int r = cgroup_sweep(&s->id, s->cgroup);
 
 	if (r < 0) {
 		return error_sys(e, -r, "remove the control group of sandbox %s", s->id.text);
@@ -227,7 +227,7 @@ static int locked_settle(const struct dirs *dirs, const struct id *id, int live_
 		/* Ended, and on its way out, or killed before its first word. */
 		s.id = *id;
 		return files_are_kept(dirs, id) ? live_remove(dirs, &s, e)
-						: remove_all(dirs, id, NULL, e);
+						: remove_all(dirs, &s, e);
 	}
 	if (!state_is_final(&s) && lost_settle(dirs, &s, live_fd, e) < 0) {
 		return -1;
@@ -235,7 +235,7 @@ static int locked_settle(const struct dirs *dirs, const struct id *id, int live_
 	if (is_settled(&s)) {
 		return 0;
 	}
-	return s.kept ? live_remove(dirs, &s, e) : remove_all(dirs, id, s.name, e);
+	return s.kept ? live_remove(dirs, &s, e) : remove_all(dirs, &s, e);
 }
 
 int dead_settle(const struct dirs *dirs, const struct id *id, struct error *e)
@@ -372,7 +372,8 @@ int sandbox_remove(const struct dirs *dirs, const struct id *id, bool force, str
 	if (state_load(live_fd, &s, &second) == 0 && !state_is_final(&s)) {
 		pid_end(&s);
 	}
-	if (remove_all(dirs, id, s.name, e) < 0) {
+	s.id = *id;
+	if (remove_all(dirs, &s, e) < 0) {
 		return -1;
 	}
 	if (s.image) {

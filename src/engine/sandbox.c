@@ -372,6 +372,7 @@ static int phase_launch(struct sandbox *s, struct error *e)
 			limits_apply(s, e) < 0) {
 		return -1;
 	}
+	s->state.cgroup = cgroup_path(&s->cgroup);
 	s->spec.cgroup_fd = s->cgroup.dir_fd;
 	return launch_start(&s->spec, &ops, &s->launch, e);
 }
@@ -542,6 +543,7 @@ int sandbox_run(const struct sandbox_request *req, const struct sandbox_opts *op
 	}
 	out_end->status = s.state.exit_status;
 	out_end->expired = s.expired;
+	out_end->oom = s.was_oom;
 	out_end->kept = is_kept(&s) ? mem_strdup(s.record.path) : NULL;
 	return 0;
 }

@@ -165,6 +165,7 @@ void state_done(struct sandbox_state *s)
 	free(TAKE_PTR(s->image));
 	free(TAKE_PTR(s->reason));
 	free(TAKE_PTR(s->message));
+	free(TAKE_PTR(s->cgroup));
 	strv_done(&s->labels);
 	strv_done(&s->limits_missing);
 }
@@ -194,6 +195,7 @@ int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct e
 	}
 	json_add_string(&w, "reason", s->reason);
 	json_add_string(&w, "message", s->message);
+	json_add_string(&w, "cgroup", s->cgroup);
 	json_add_bool(&w, "retained", s->retained);
 	json_add_bool(&w, "kept", s->kept);
 	json_add_u64(&w, "keeperPid", (uint64_t)s->keeper_pid);
@@ -226,6 +228,7 @@ struct state_document {
 	struct strv limits_missing;
 	char *reason;
 	char *message;
+	char *cgroup;
 	bool retained;
 	bool kept;
 	uint64_t keeper_pid;
@@ -246,6 +249,7 @@ static void document_done(struct state_document *d)
 	free(d->image);
 	free(d->reason);
 	free(d->message);
+	free(d->cgroup);
 	strv_done(&d->labels);
 	strv_done(&d->limits_missing);
 }
@@ -263,6 +267,7 @@ static const struct jsondec_field state_fields[] = {
 	{ "labels", JSONDEC_STRV, FIELD(labels), 0, LIMIT_STATE_BYTES, NULL, NULL },
 	{ "limitsMissing", JSONDEC_STRV, FIELD(limits_missing), 0, LIMIT_STATE_BYTES, NULL, NULL },
 	{ "message", JSONDEC_STRING, FIELD(message), 0, 0, NULL, NULL },
+	{ "cgroup", JSONDEC_STRING, FIELD(cgroup), 0, 0, NULL, NULL },
 	{ "retained", JSONDEC_BOOL, FIELD(retained), 0, 0, NULL, NULL },
 	{ "kept", JSONDEC_BOOL, FIELD(kept), 0, 0, NULL, NULL },
 	{ "keeperPid", JSONDEC_U64, FIELD(keeper_pid), 0, INT32_MAX, NULL, NULL },
@@ -293,6 +298,7 @@ static int document_take(struct state_document *d, struct sandbox_state *out_sta
 		.limits_missing = TAKE(d->limits_missing, (struct strv)STRV_INIT),
 		.reason = TAKE_PTR(d->reason),
 		.message = TAKE_PTR(d->message),
+		.cgroup = TAKE_PTR(d->cgroup),
 		.retained = d->retained,
 		.kept = d->kept,
 		.keeper_pid = (pid_t)d->keeper_pid,

@@ -143,16 +143,25 @@ static int files_judge(struct sweep *w, const char *id, bool *out_keep)
 	return r;
 }
 
+/* The processes of a dead sandbox, wherever its keeper had put them. 0 or -errno. */
+static int processes_sweep(const char *id, int live_fd)
+{
+	AUTO(state) struct sandbox_state state = { .code = SANDBOX_PENDING };
+	struct error e = ERROR_INIT;
+	struct id text;
+
+	memcpy(text.text, id, sizeof(text.text));
+	return cgroup_sweep(&text, state_load(live_fd, &state, &e) < 0 ? NULL : state.cgroup);
+}
+
 /* A live directory whose lock is free. The lock is held until it is gone. */
 static int dead_sweep(struct sweep *w, const char *id, int live_fd)
 {
 	autofree char *path = mem_printf("sandboxes/%s", id);
 	bool keep = false;
-	struct id text;
 
-	memcpy(text.text, id, sizeof(text.text));
 	w->result.sandboxes++;
-	int r = w->opts->dry_run ? 0 : cgroup_sweep(&text);
+	int r = w->opts->dry_run ? 0 : processes_sweep(id, live_fd);
 	int n = files_judge(w, id, &keep);
 
 	r = r < 0 ? r : n;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/file.h>
+#include <osbx/limits.h>
 #include <osbx/mem.h>
 #include <osbx/str.h>
 #include <osbx/sys.h>
@@ -353,16 +355,51 @@ void cgroup_stop(struct cgroup *cg)
 	fd_close(&cg->base_fd);
 }
 
-int cgroup_sweep(const struct id *id)
+char *cgroup_path(const struct cgroup *cg)
 {
-	autoclose int own_fd = cgroup_open_own();
-	struct cgroup cg = { .dir_fd = -1, .base_fd = -1, .id = *id };
-	int r = own_fd < 0 ? own_fd : 0;
+	char link[32];
+	char path[LIMIT_PATH_BYTES];
 
-	if (r == 0) {
-		cg.base_fd = parent_open(own_fd, false);
-		r = cg.base_fd < 0 ? cg.base_fd : 0;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", cg->dir_fd);
+	ssize_t n = cg->dir_fd < 0 ? -1 : readlink(link, path, sizeof(path));
+
+	return n > 0 && (size_t)n < sizeof(path) ? mem_dup(path, (size_t)n) : NULL;
+}
+
+/* The BASE/osbx of a recorded path: fd, -EINVAL if it cannot be one, or -errno. */
+static int recorded_open(const struct id *id, const char *path)
+{
+	autofree char *tail = mem_printf("/" CGROUP_PARENT "/%s", id->text);
+	const char *mount_point = hierarchy_find();
+	struct span whole = span_of(path);
+	size_t n = strlen(tail);
+
+	if (!mount_point || !str_after(path, mount_point) || strstr(path, "/../") || whole.n <= n ||
+			!str_eq(path + whole.n - n, tail)) {
+		return -EINVAL;
 	}
+	autofree char *base = mem_dup(path, whole.n - strlen(id->text) - 1);
+
+	return fd_open(base, O_RDONLY | O_DIRECTORY, 0);
+}
+
+static int base_open(const struct id *id, const char *path)
+{
+	int fd = path ? recorded_open(id, path) : -EINVAL;
+
+	if (fd != -EINVAL) {
+		return fd;
+	}
+	autoclose int own_fd = cgroup_open_own();
+
+	return own_fd < 0 ? own_fd : parent_open(own_fd, false);
+}
+
+int cgroup_sweep(const struct id *id, const char *path)
+{
+	struct cgroup cg = { .dir_fd = -1, .base_fd = base_open(id, path), .id = *id };
+	int r = cg.base_fd < 0 ? cg.base_fd : 0;
+
 	if (r == 0) {
 		cg.dir_fd = fd_open_at(cg.base_fd, id->text, O_RDONLY | O_DIRECTORY, 0);
 		r = cg.dir_fd < 0 ? cg.dir_fd : cgroup_remove(&cg);

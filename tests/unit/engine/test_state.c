@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include <osbx/mem.h>
 #include <osbx/state.h>
 
 #include "../unit.h"
@@ -131,6 +132,7 @@ START_TEST(reads_what_a_keeper_adds)
 	s.kept = true;
 	s.keeper_pid = 12;
 	s.pid_start = 34;
+	s.cgroup = mem_strdup("/sys/fs/cgroup/osbx/x");
 	s.expires_ms = 56;
 	state_go(&s, SANDBOX_RUNNING);
 	ck_assert_int_eq(state_save(&s, unit_fd, false, &e), 0);
@@ -138,6 +140,7 @@ START_TEST(reads_what_a_keeper_adds)
 	ck_assert_uint_eq(back.labels.n, 1);
 	ck_assert_str_eq(back.labels.v[0], "a=b");
 	ck_assert(back.retained && back.kept);
+	ck_assert_str_eq(back.cgroup, "/sys/fs/cgroup/osbx/x");
 	ck_assert_int_eq(back.keeper_pid, 12);
 	ck_assert_uint_eq(back.pid_start, 34);
 	ck_assert_int_eq(back.expires_ms, 56);

@@ -7,6 +7,8 @@
 #include <osbx/cgroup.h>
 #include <osbx/clock.h>
 #include <osbx/fd.h>
+#include <osbx/file.h>
+#include <osbx/mem.h>
 #include <osbx/str.h>
 #include <osbx/sys.h>
 
@@ -61,6 +63,23 @@ static void ignore_children(void)
 static bool exists(int dir_fd, const char *name)
 {
 	return faccessat(dir_fd, name, F_OK, 0) == 0;
+}
+
+/* To a cgroup beside BASE/osbx, and back. The descriptor of BASE. */
+static int aside_enter(void)
+{
+	int own = openat(cg.base_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	ck_assert_int_ge(own, 0);
+	ck_assert(mkdirat(own, "osbx-aside", 0755) == 0 || errno == EEXIST);
+	ck_assert_int_eq(file_put_at(own, "osbx-aside/cgroup.procs", "0"), 0);
+	return own;
+}
+
+static void aside_leave(int own)
+{
+	ck_assert_int_eq(file_put_at(own, "cgroup.procs", "0"), 0);
+	ck_assert_int_eq(unlinkat(own, "osbx-aside", AT_REMOVEDIR), 0);
 }
 
 START_TEST(made_and_removed)
@@ -158,9 +177,40 @@ START_TEST(sweep_removes_what_is_left)
 	fd_close(&cg.dir_fd);
 	fd_close(&cg.base_fd);
 	ignore_children();
-	ck_assert_int_eq(cgroup_sweep(&id), 0);
+	ck_assert_int_eq(cgroup_sweep(&id, NULL), 0);
 	ck_assert(!exists(base, id.text));
-	ck_assert_int_eq(cgroup_sweep(&id), 0);
+	ck_assert_int_eq(cgroup_sweep(&id, NULL), 0);
+}
+END_TEST
+
+/* Where the record says, even if that is not where the sweeper is. */
+START_TEST(sweep_goes_where_the_record_says)
+{
+	start();
+	autofree char *path = cgroup_path(&cg);
+	autoclose int base = fd_dup(cg.base_fd, 0);
+
+	ck_assert_ptr_nonnull(path);
+	autofree char *out = mem_printf("%.*s/../osbx/%s",
+			(int)(strlen(path) - strlen(id.text) - 1), path, id.text);
+	autofree char *file = mem_printf("/tmp/osbx/%s", id.text);
+
+	(void)live_in(cg.dir_fd);
+	autoclose int aside = aside_enter();
+
+	fd_close(&cg.dir_fd);
+	fd_close(&cg.base_fd);
+	ignore_children();
+	/* None of these is one; below the own cgroup there is none. */
+	ck_assert_int_eq(cgroup_sweep(&id, NULL), 0);
+	ck_assert_int_eq(cgroup_sweep(&id, ""), 0);
+	ck_assert_int_eq(cgroup_sweep(&id, out), 0);
+	ck_assert_int_eq(cgroup_sweep(&id, file), 0);
+	ck_assert(exists(base, id.text));
+	ck_assert_int_eq(cgroup_sweep(&id, path), 0);
+	ck_assert(!exists(base, id.text));
+	ck_assert_int_eq(cgroup_sweep(&id, path), 0);
+	aside_leave(aside);
 }
 END_TEST
 
@@ -223,7 +273,7 @@ START_TEST(absence_is_no_failure)
 	ck_assert_msg(cgroup_start(&id, &cg, &e) == 0, "%s", e.text);
 	ck_assert_int_eq(cg.dir_fd, -1);
 	ck_assert_int_eq(cg.base_fd, -1);
-	ck_assert_int_eq(cgroup_sweep(&id), 0);
+	ck_assert_int_eq(cgroup_sweep(&id, NULL), 0);
 }
 END_TEST
 
@@ -269,6 +319,7 @@ int main(void)
 	tcase_add_test(tc, stop_kills_what_lives);
 	tcase_add_test(tc, freezes_and_thaws);
 	tcase_add_test(tc, sweep_removes_what_is_left);
+	tcase_add_test(tc, sweep_goes_where_the_record_says);
 	tcase_add_test(tc, nothing_without_a_cgroup);
 	tcase_add_test(tc, delegated);
 	tcase_add_test(tc, absence_is_no_failure);
