@@ -23,6 +23,7 @@
 #include <osbx/sys.h>
 
 #include "child.h"
+#include "copy.h"
 #include "shown.h"
 
 #define OOM_SCORE_ADD 500
@@ -379,6 +380,9 @@ static int step_exec(struct setup *s, struct error *e)
 	const struct execd_process *p = &s->process;
 	const char *path_list = strv_env_find(&p->env, "PATH");
 
+	if (p->copy) {
+		copy_run(s->child->execd->root_fd, s->report_fd, &p->argv);
+	}
 	(void)!command_exec(strv_get(&p->argv), strv_get(&p->env), path_list, e);
 	if (!s->more || !s->more->otherwise || e->code != ERRC_NO_COMMAND) {
 		return -1;

@@ -92,6 +92,22 @@ int sandbox_exec(const struct dirs *dirs, const struct id *id, const struct exec
 /* Replace all labels of a sandbox, alive or ended. ERRC_CONFLICT while it is pending. */
 int sandbox_set_labels(const struct dirs *dirs, const struct id *id, const struct strv *labels,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+/* Files to copy between this machine and a running sandbox; all borrowed. */
+struct sandbox_copy {
+	bool in;             /* into the sandbox, else out of it */
+	const char *inside;  /* path there; a relative one begins at "/" */
+	const char *outside; /* path here; NULL: a tar stream at stream_fd */
+	int stream_fd;
+	const char *user; /* who does it inside; NULL: the main process's user, with archive root */
+	bool archive;     /* keep owners, and into the sandbox also set-id bits */
+	bool follow;      /* a source that is a link: what it leads to */
+};
+
+/* Copy, as copy.h says of both sides. *out_left_out is the number of devices, FIFOs and sockets
+ * that were left out. An interrupted copy ends inside too. ERRC_CONFLICT when the sandbox is paused
+ * or not alive. */
+int sandbox_copy(const struct dirs *dirs, const struct id *id, const struct sandbox_copy *copy,
+		uint64_t *out_left_out, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
 /* Remove a sandbox, alive (force: killed first) or ended, with everything it has. Idempotent and
  * resumable. ERRC_CONFLICT when alive without force. */
 int sandbox_remove(const struct dirs *dirs, const struct id *id, bool force,

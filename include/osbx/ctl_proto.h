@@ -19,7 +19,7 @@
  *       fds: a sealed memfd with a struct execd_process, and without CTL_EXEC_TTY three pipes or
  *       null devices. The process is the main one but for what it says: its env adds to that one's,
  *       cwd, user and groups replace that one's when not empty; capabilities, umask and rlimits are
- *       that one's.
+ *       that one's. One with .copy copies files instead of running a program.
  *       then <- EXEC_SIGNAL {signo} any number of times
  *       and  -> ENDED {status, signal}
  *       The end of the connection before ENDED kills the process's whole tree, unless the flag

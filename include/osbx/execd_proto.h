@@ -153,6 +153,15 @@ enum execd_cwd {
 	EXECD_CWD_MAKE_IN_TMPFS, /* and in a tmpfs: the plan has none of the host's there */
 };
 
+/*
+ * With .copy argv is EXECD_COPY_PACK (a path to standard output) or EXECD_COPY_UNPACK (standard
+ * input to a path), flags of copy.h in decimal, and an absolute path. What it has to say at its end
+ * is a struct copy_report on standard error. It has the user, limits and filter of a process.
+ */
+#define EXECD_COPY_PACK   "pack"
+#define EXECD_COPY_UNPACK "unpack"
+#define EXECD_COPY_ARGS   3
+
 /* A process to start. Strings and vectors are owned. */
 struct execd_process {
 	struct strv argv; /* at least one, not empty */
@@ -165,6 +174,7 @@ struct execd_process {
 	uint32_t cols;
 	uint32_t umask_bits; /* 022 */
 	uint32_t set_home;   /* nonzero: HOME from passwd when env has none */
+	uint32_t copy;       /* nonzero: no program, but execd's own part of a copy; see below */
 	uint32_t rlimits_n;
 	struct execd_rlimit rlimits[EXECD_RLIMITS_MAX];
 	struct strv groups; /* additional groups, names or numbers */

@@ -17,7 +17,7 @@
 #include <osbx/mem.h>
 
 #define CONFIG_MAGIC  0x6f736331U /* "osc1" */
-#define PROCESS_MAGIC 0x6f737031U /* "osp1" */
+#define PROCESS_MAGIC 0x6f737032U /* "osp2" */
 #define UMASK_MAX     0777U
 #define TTY_SIDE_MAX  UINT16_MAX
 
@@ -44,6 +44,8 @@ struct process_head {
 	uint32_t cols;
 	uint32_t umask_bits;
 	uint32_t set_home;
+	uint32_t copy;
+	uint32_t pad;
 	uint64_t caps;
 };
 
@@ -222,6 +224,7 @@ int execd_process_encode(const struct execd_process *p, struct buf *out)
 		.cols = p->cols,
 		.umask_bits = p->umask_bits,
 		.set_home = p->set_home,
+		.copy = p->copy,
 		.caps = p->caps,
 	};
 	const struct strv *vectors[] = { &p->argv, &p->env, &p->groups };
@@ -287,6 +290,7 @@ static bool process_take(struct span in, struct execd_process *out)
 	out->cols = head.cols;
 	out->umask_bits = head.umask_bits;
 	out->set_home = head.set_home;
+	out->copy = head.copy;
 	out->caps = head.caps;
 	out->cwd = string_take(&in, LIMIT_PATH_BYTES);
 	out->user = string_take(&in, LIMIT_PASSWD_LINE);

@@ -185,7 +185,12 @@ static int header_take(struct pax_reader *r, struct pax_header *h, struct error 
 	}
 	r->left = 0;
 	r->pad = 0;
+	memset(h, 0, sizeof(*h));
 	if (take_all(r, h, sizeof(*h), e) < 0) {
+		if (!r->begun && is_compressed((const char *)h)) {
+			error_clear(e); /* so little of it */
+			return header_check(r, h, e);
+		}
 		return -1;
 	}
 	if (memcmp(h, &zeros, sizeof(zeros)) == 0) {

@@ -19,6 +19,7 @@ extern const struct args_command cmd_inspect;    /* cmd_inspect.c */
 extern const struct args_command cmd_events;     /* cmd_events.c */
 extern const struct args_command cmd_logs;       /* cmd_logs.c */
 extern const struct args_command cmd_exec;       /* cmd_exec.c */
+extern const struct args_command cmd_cp;         /* cmd_cp.c */
 extern const struct args_command cmd_stats;      /* cmd_stats.c */
 extern const struct args_command cmd_wait;       /* cmd_wait.c */
 extern const struct args_command cmd_stop;       /* cmd_stop.c */

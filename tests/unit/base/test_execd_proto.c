@@ -44,6 +44,7 @@ static void process_fill(struct execd_process *p)
 		.cols = 80,
 		.umask_bits = 022,
 		.set_home = 1,
+		.copy = 1,
 		.rlimits_n = 1,
 		.rlimits = { { .resource = RLIMIT_NOFILE, .soft = 1024, .hard = RLIM_INFINITY } },
 	};
@@ -164,6 +165,7 @@ START_TEST(process_round_trip)
 	ck_assert_uint_eq(q.cols, 80);
 	ck_assert_uint_eq(q.umask_bits, 022);
 	ck_assert_uint_eq(q.set_home, 1);
+	ck_assert_uint_eq(q.copy, 1);
 	ck_assert_uint_eq(q.rlimits_n, 1);
 	ck_assert_mem_eq(q.rlimits, p.rlimits, sizeof(p.rlimits[0]));
 }
