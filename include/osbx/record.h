@@ -66,9 +66,10 @@ int record_give(const struct record *r, const struct idmap *map, struct error *e
 /* The overlay's root directory gets mode and owner of upper: those of the directory below it
  * (lower_fd), but always enterable. */
 int record_set_root(const struct record *r, int lower_fd, struct error *e) MUST_CHECK NONNULL(1, 3);
-/* Write request.json: the request, and what it was resolved to, which store_gc then keeps. */
+/* Write request.json: the request, and what it was resolved to, which store_gc then keeps. img is
+ * NULL while it is not known. */
 int record_save(const struct record *r, const struct sandbox_request *req, const struct image *img,
-		const struct idmap *map, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
+		const struct idmap *map, struct error *e) MUST_CHECK NONNULL(1, 2, 4, 5);
 /* Nobody needs request.json and state.json any more: remove them ahead of the rest, while the
  * sandbox is still ending. The record itself stays. */
 void record_begin_remove(const struct record *r) NONNULL(1);

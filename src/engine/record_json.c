@@ -22,9 +22,9 @@
 static void write_resolved(struct json_writer *w, const struct image *img, const struct idmap *map)
 {
 	json_object_begin(w, "resolved");
-	json_add_string(w, "manifest", img->manifest.text[0] ? img->manifest.text : NULL);
+	json_add_string(w, "manifest", img && img->manifest.text[0] ? img->manifest.text : NULL);
 	json_array_begin(w, "layers");
-	for (size_t i = 0; i < img->layers_n; i++) {
+	for (size_t i = 0; img && i < img->layers_n; i++) {
 		json_add_string(w, NULL, img->layers[i].chain.text);
 	}
 	json_array_end(w);
@@ -36,6 +36,11 @@ static void write_resolved(struct json_writer *w, const struct image *img, const
 static int request_write(const struct record *r, struct span text, bool durable)
 {
 	autoclose int fd = fd_open_at(r->dir_fd, REQUEST_FILE, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	/* Of one that was pending. */
+	if (fd == -EEXIST && unlinkat(r->dir_fd, REQUEST_FILE, 0) == 0) {
+		fd = fd_open_at(r->dir_fd, REQUEST_FILE, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	}
 	int n = fd < 0 ? fd : fd_write_all(fd, text.p, text.n);
 
 	if (n == 0 && durable && (fsync(fd) < 0 || fsync(r->dir_fd) < 0)) {

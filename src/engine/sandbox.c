@@ -63,7 +63,8 @@ static int pending_record(struct sandbox *s, struct error *e)
 		return -1;
 	}
 	s->state.message = mem_printf("pulling %s", s->req->image);
-	if (state_save(&s->state, s->record.live_fd, false, e) < 0) {
+	if (record_save(&s->record, s->req, NULL, &s->map, e) < 0 ||
+			state_save(&s->state, s->record.live_fd, false, e) < 0) {
 		return -1;
 	}
 	return s->opts->on_pending(s->opts->ctx, &s->record.id, e);
