@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <osbx/buf.h>
 #include <osbx/cleanup.h>
@@ -143,6 +144,8 @@ void http_reply(struct http_req *rq, int status, const char *type, struct span b
 /* Field of the answer, before http_begin or http_reply. Bytes that are not allowed in a field are
  * an assertion: what comes from outside is checked or encoded by the caller. */
 void http_reply_field(struct http_req *rq, const char *name, const char *value) NONNULL(1, 2, 3);
+/* Field behind the body of a chunked answer, before http_end; dropped where there is no place. */
+void http_reply_trailer(struct http_req *rq, const char *name, const char *value) NONNULL(1, 2, 3);
 /* Begin an answer of length_n bytes, or of unknown length (UINT64_MAX: chunked; to an HTTP/1.0
  * peer until close). */
 void http_begin(struct http_req *rq, int status, const char *type, uint64_t length_n) NONNULL(1);
@@ -180,11 +183,16 @@ int http_take_over(struct http_req *rq, struct buf *out_rest) NONNULL(1, 2) MUST
  *
  * The parent's SIGCHLD is the caller's: pids that it does not know are to be reaped.
  */
+#define HTTP_FORK_KEEP_MAX 8
+
 struct http_fork_opts {
 	void (*run)(struct http_req *rq, void *ctx); /* must have answered when it returns */
 	void *ctx;                                   /* copied by fork */
-	/* In the parent, after fork and after the end; may be NULL. */
+	/* In the parent, once, when the worker has ended; not when http_fork fails. May be NULL. */
 	void (*on_end)(void *ctx);
+	/* Descriptors that run() needs: in the worker all others are closed, but for 0, 1 and 2. */
+	const int *keep;
+	size_t keep_n; /* at most HTTP_FORK_KEEP_MAX */
 };
 /* 0 or -errno; -EAGAIN: too many workers (503 has been answered, rq is gone, in every failure). */
 int http_fork(struct http_req *rq, const struct http_fork_opts *opts) NONNULL(1, 2) MUST_CHECK;

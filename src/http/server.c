@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <osbx/clock.h>
+#include <osbx/fd.h>
+#include <osbx/mem.h>
+
+#include "http_internal.h"
+
+#define ACCEPTS_AT_ONCE 16
+#define REST_MS         100 /* without a descriptor left */
+
+_Static_assert(HTTP_HEAD_BYTES_MAX == PARSE_HEAD_MAX, "http.h says so");
+_Static_assert(HTTP_TARGET_BYTES_MAX == PARSE_TARGET_MAX, "http.h says so");
+_Static_assert(HTTP_FIELDS_MAX == PARSE_FIELDS_MAX, "http.h says so");
+
+struct http_server *http_server_new(struct loop *loop, const struct http_opts *opts)
+{
+	struct http_server *s = mem_new(struct http_server);
+
+	s->loop = loop;
+	s->opts = *opts;
+	s->opts.conns_max = opts->conns_max ? opts->conns_max : 1024;
+	s->opts.workers_max = opts->workers_max ? opts->workers_max : 64;
+	s->opts.head_ms = opts->head_ms ? opts->head_ms : 10 * 1000;
+	s->opts.body_ms = opts->body_ms ? opts->body_ms : 60 * 1000;
+	s->opts.idle_ms = opts->idle_ms ? opts->idle_ms : 75 * 1000;
+	return s;
+}
+
+void http_listen_stop(struct http_server *s)
+{
+	loop_remove(s->loop, &s->rest);
+	while (s->listeners) {
+		struct listener *l = s->listeners;
+
+		s->listeners = l->next;
+		loop_remove(s->loop, &l->src);
+		fd_close(&l->fd);
+		free(l);
+	}
+}
+
+void http_server_free(struct http_server *s)
+{
+	if (!s) {
+		return;
+	}
+	http_listen_stop(s);
+	while (s->conns) {
+		struct conn *c = s->conns;
+
+		/* Not from within a handler: it would be freed below its own feet. */
+		assert(c->depth == 0);
+		conn_enter(c);
+		conn_lose(c);
+		conn_leave(c);
+	}
+	free(s);
+}
+
+static int serve(struct http_server *s, int fd, uint32_t tag)
+{
+	const struct parse_refusal full = { .status = 503, .what = "too many connections" };
+	int on = 1;
+
+	if (s->conns_n >= s->opts.conns_max + HTTP_REFUSED_MAX) {
+		return -EMFILE;
+	}
+	/* Fails for all but TCP, where there is nothing to delay. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	struct conn *c = conn_new(s, fd, tag);
+
+	if (!c) {
+		return -errno;
+	}
+	if (s->conns_n > s->opts.conns_max) {
+		conn_enter(c);
+		conn_refuse(c, &full);
+		conn_leave(c);
+	}
+	return 0;
+}
+
+static void on_rested(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct http_server *s = container_of(src, struct http_server, rest);
+
+	(void)events;
+	for (struct listener *l = s->listeners; l; l = l->next) {
+		loop_resume(loop, &l->src);
+	}
+}
+
+/* A listener that cannot accept would be ready for ever. */
+static void rest(struct http_server *s)
+{
+	for (struct listener *l = s->listeners; l; l = l->next) {
+		loop_pause(s->loop, &l->src);
+	}
+	loop_timer(s->loop, &s->rest, clock_boot_ms() + REST_MS, on_rested);
+}
+
+static void on_listener(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct listener *l = container_of(src, struct listener, src);
+
+	(void)loop;
+	(void)events;
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+		autoclose int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0) {
+			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+				rest(l->server);
+			}
+			return;
+		}
+		if (serve(l->server, fd, l->tag) == 0) {
+			(void)TAKE_FD(fd);
+		}
+	}
+}
+
+int http_listen(struct http_server *s, int fd, uint32_t tag)
+{
+	struct listener *l = mem_new(struct listener);
+	int r = fd_set_nonblock(fd, true);
+
+	if (r == 0) {
+		r = loop_add(s->loop, &l->src, fd, EPOLLIN, on_listener);
+	}
+	if (r < 0) {
+		fd_close(&fd);
+		free(l);
+		return r;
+	}
+	l->next = s->listeners;
+	l->server = s;
+	l->fd = fd;
+	l->tag = tag;
+	s->listeners = l;
+	return 0;
+}
+
+int http_adopt(struct http_server *s, int fd, uint32_t tag)
+{
+	int r = fd_set_nonblock(fd, true);
+
+	if (r == 0) {
+		r = serve(s, fd, tag);
+	}
+	if (r < 0) {
+		fd_close(&fd);
+	}
+	return r;
+}
+
+size_t http_conns(const struct http_server *s)
+{
+	return s->conns_n;
+}
+
+size_t http_busy(const struct http_server *s)
+{
+	return s->busy_n;
+}
