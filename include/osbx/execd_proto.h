@@ -174,7 +174,7 @@ struct execd_process {
 	uint32_t cols;
 	uint32_t umask_bits; /* 022 */
 	uint32_t set_home;   /* nonzero: HOME from passwd when env has none */
-	uint32_t copy;       /* nonzero: no program, but execd's own part of a copy; see below */
+	uint32_t copy;       /* nonzero: no program, but a copy: see EXECD_COPY_PACK */
 	uint32_t rlimits_n;
 	struct execd_rlimit rlimits[EXECD_RLIMITS_MAX];
 	struct strv groups; /* additional groups, names or numbers */
