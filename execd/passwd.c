@@ -155,6 +155,8 @@ enum group_field {
 	GROUP_MEMBERS,
 	GROUP_FIELDS,
 };
+_Static_assert((int)PASSWD_UID == (int)GROUP_GID && (int)PASSWD_NAME == (int)GROUP_NAME,
+		"names and ids are in the same places of both files");
 
 /* Does this line describe the wanted user? 1, 0, -1 (it does, with bad ids). */
 static int entry_match(
@@ -388,6 +390,7 @@ static int lookup(const struct passwd_query *q, const struct passwd_files *files
 	if (id_check(u.uid, "user", q, e) < 0 || groups_find(q, files, &w, entry.name, &u, e) < 0) {
 		return -1;
 	}
+	u.is_listed = entry.name != NULL;
 	u.home = entry.home && entry.home[0] == '/' ? TAKE_PTR(entry.home) : mem_strdup("/");
 	*out_user = u;
 	return 0;
@@ -456,4 +459,90 @@ int passwd_resolve(int root_fd, const struct passwd_query *q, struct passwd_user
 	file_load(root_fd, PASSWD_PATH, &passwd, &files.passwd);
 	file_load(root_fd, GROUP_PATH, &group, &files.group);
 	return passwd_lookup(q, &files, out_user, e);
+}
+
+void passwd_book_load(int root_fd, struct passwd_book *out)
+{
+	struct passwd_files files;
+
+	*out = (struct passwd_book){
+		.passwd = BUF_INIT(LIMIT_PASSWD_BYTES),
+		.group = BUF_INIT(LIMIT_PASSWD_BYTES),
+	};
+	file_load(root_fd, PASSWD_PATH, &out->passwd, &files.passwd);
+	file_load(root_fd, GROUP_PATH, &out->group, &files.group);
+	if (files.passwd.text.n == 0) {
+		buf_done(&out->passwd);
+	}
+	if (files.group.text.n == 0) {
+		buf_done(&out->group);
+	}
+}
+
+void passwd_book_done(struct passwd_book *b)
+{
+	for (size_t i = 0; i < PASSWD_BOOK_CACHE; i++) {
+		free(TAKE_PTR(b->users[i].name));
+		free(TAKE_PTR(b->groups[i].name));
+	}
+	buf_done(&b->passwd);
+	buf_done(&b->group);
+}
+
+/* The first line with this id, or with this name unless it is NULL. */
+static bool book_find(const struct buf *text, const char *name, uint32_t *id, char **out_name)
+{
+	struct span rest = buf_span(text);
+	struct span line;
+	struct span f[PASSWD_UID + 1];
+
+	while (span_next(&rest, '\n', &line)) {
+		uint32_t found = 0;
+
+		if (line.n > LIMIT_PASSWD_LINE ||
+				!line_split(line, f, PASSWD_UID + 1, PASSWD_UID + 1) ||
+				(name && !field_is(f[PASSWD_NAME], name)) ||
+				field_id(f[PASSWD_UID], &found) < 0 || (!name && found != *id)) {
+			continue;
+		}
+		*id = found;
+		if (out_name) {
+			*out_name = span_dup(f[PASSWD_NAME]);
+		}
+		return true;
+	}
+	return false;
+}
+
+static const char *book_name(const struct buf *text, struct passwd_cached *cache, uint32_t id)
+{
+	struct passwd_cached *slot = &cache[id % PASSWD_BOOK_CACHE];
+
+	if (!slot->is_set || slot->id != id) {
+		free(TAKE_PTR(slot->name));
+		slot->is_set = true;
+		slot->id = id;
+		(void)book_find(text, NULL, &id, &slot->name);
+	}
+	return slot->name;
+}
+
+const char *passwd_book_user(struct passwd_book *b, uint32_t uid)
+{
+	return book_name(&b->passwd, b->users, uid);
+}
+
+const char *passwd_book_group(struct passwd_book *b, uint32_t gid)
+{
+	return book_name(&b->group, b->groups, gid);
+}
+
+int passwd_book_uid(const struct passwd_book *b, const char *name, uint32_t *out_uid)
+{
+	return book_find(&b->passwd, name, out_uid, NULL) ? 0 : -ENOENT;
+}
+
+int passwd_book_gid(const struct passwd_book *b, const char *name, uint32_t *out_gid)
+{
+	return book_find(&b->group, name, out_gid, NULL) ? 0 : -ENOENT;
 }

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <osbx/buf.h>
 #include <osbx/cleanup.h>
 #include <osbx/compiler.h>
 #include <osbx/error.h>
@@ -35,7 +36,8 @@ struct passwd_user {
 	uint32_t gid;
 	uint32_t groups[LIMIT_GROUPS]; /* supplementary, no duplicates */
 	size_t groups_n;
-	char *home; /* absolute; "/" when nothing is known. Owned. */
+	char *home;     /* absolute; "/" when nothing is known. Owned. */
+	bool is_listed; /* has an entry in etc/passwd */
 };
 
 /* One of the two files. */
@@ -60,5 +62,34 @@ int passwd_lookup(const struct passwd_query *q, const struct passwd_files *files
 /* The same with etc/passwd and etc/group beneath root_fd. */
 int passwd_resolve(int root_fd, const struct passwd_query *q, struct passwd_user *out_user,
 		struct error *e) MUST_CHECK NONNULL(2, 3, 4);
+
+#define PASSWD_BOOK_CACHE 16
+
+/* One of the names that were asked for last. */
+struct passwd_cached {
+	bool is_set;
+	uint32_t id;
+	char *name; /* NULL: the id has none */
+};
+
+/* Both files, for questions about names and ids. What cannot be read has none. */
+struct passwd_book {
+	struct buf passwd;
+	struct buf group;
+	struct passwd_cached users[PASSWD_BOOK_CACHE];
+	struct passwd_cached groups[PASSWD_BOOK_CACHE];
+};
+
+void passwd_book_load(int root_fd, struct passwd_book *out) NONNULL(2);
+void passwd_book_done(struct passwd_book *b);
+AUTO_DEFINE(passwd_book, struct passwd_book, passwd_book_done);
+/* Name of an id, or NULL. Borrowed until the next call. */
+const char *passwd_book_user(struct passwd_book *b, uint32_t uid) NONNULL(1);
+const char *passwd_book_group(struct passwd_book *b, uint32_t gid) NONNULL(1);
+/* Id of a name. 0 or -ENOENT. */
+int passwd_book_uid(const struct passwd_book *b, const char *name, uint32_t *out_uid)
+		NONNULL(1, 2, 3) MUST_CHECK;
+int passwd_book_gid(const struct passwd_book *b, const char *name, uint32_t *out_gid)
+		NONNULL(1, 2, 3) MUST_CHECK;
 
 #endif
