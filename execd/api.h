@@ -22,6 +22,7 @@
 /* Tags of http_req.listener: where a connection came in. */
 #define API_LISTENER_OUTSIDE 1U /* execd.sock: the owner of the sandbox, and the server's proxy */
 #define API_LISTENER_INSIDE  2U /* 127.0.0.1 of the sandbox: any of its processes */
+#define API_LISTENER_LOOPED  4U /* beside one of them: through /proxy to ourselves */
 
 /* Codes of error bodies, as the execution API names them. */
 #define API_INVALID_BODY      "INVALID_REQUEST_BODY"
@@ -40,6 +41,11 @@
 
 /* The service of one sandbox; NULL while nothing listens. */
 struct execd *api_execd(const struct http_req *rq) NONNULL(1);
+/* Is whoever asks one of the sandbox's processes that has shown no token? Then nothing may be done
+ * that the sandbox's own user could not do. */
+bool api_is_inside(const struct http_req *rq) NONNULL(1);
+/* {"code","message"} alone. */
+void api_error_format(struct buf *out, const char *code, const char *message) NONNULL(1, 2, 3);
 /* Answer {"code","message"}; ends the request. */
 void api_fail(struct http_req *rq, int status, const char *code, const char *fmt, ...)
 		PRINTF_LIKE(4, 5) NONNULL(1, 3, 4);

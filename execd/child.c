@@ -350,6 +350,10 @@ static int step_victim(struct setup *s, struct error *e)
 static int step_limits(struct setup *s, struct error *e)
 {
 	(void)umask(s->process.umask_bits & 0777);
+	/* PID 1 has raised its own. */
+	if (setrlimit(RLIMIT_NOFILE, &s->child->execd->nofile) < 0) {
+		return error_sys(e, errno, "set the number of descriptors");
+	}
 	for (uint32_t i = 0; i < s->process.rlimits_n; i++) {
 		const struct execd_rlimit *l = &s->process.rlimits[i];
 		const struct rlimit value = { .rlim_cur = l->soft, .rlim_max = l->hard };

@@ -165,6 +165,20 @@ static int step_signals(struct execd *x, struct error *e)
 	return 0;
 }
 
+/* Each connection is a descriptor, and so is each process that is watched. */
+static int step_limits(struct execd *x, struct error *e)
+{
+	if (getrlimit(RLIMIT_NOFILE, &x->nofile) < 0) {
+		return error_sys(e, errno, "read the number of descriptors");
+	}
+	const struct rlimit own = { .rlim_cur = x->nofile.rlim_max,
+		.rlim_max = x->nofile.rlim_max };
+
+	return setrlimit(RLIMIT_NOFILE, &own) < 0
+			       ? error_sys(e, errno, "raise the number of descriptors")
+			       : 0;
+}
+
 static int step_filter(struct execd *x, struct error *e)
 {
 	if (x->config.own_filter_n == 0) {
@@ -192,6 +206,7 @@ static const struct enter_step enter_steps[] = {
 	{ "signals", step_signals },
 	{ "capabilities", step_capabilities },
 	{ "privileges", step_privileges },
+	{ "limits", step_limits },
 	{ "service", serve_begin },
 	{ "filter", step_filter },
 };

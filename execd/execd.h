@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <osbx/compiler.h>
@@ -69,13 +70,14 @@ struct process {
 };
 
 struct execd {
-	int init_fd;    /* until UP */
-	int control_fd; /* to the keeper */
-	int config_fd;  /* until it is read */
-	int root_fd;    /* O_PATH, "/" after enter() */
-	int cgroup_fd;  /* the sandbox's own cgroup, -1: none */
-	int signal_fd;  /* SIGCHLD */
-	uint64_t caps;  /* permitted set of PID 1 */
+	int init_fd;          /* until UP */
+	int control_fd;       /* to the keeper */
+	int config_fd;        /* until it is read */
+	int root_fd;          /* O_PATH, "/" after enter() */
+	int cgroup_fd;        /* the sandbox's own cgroup, -1: none */
+	int signal_fd;        /* SIGCHLD */
+	uint64_t caps;        /* permitted set of PID 1 */
+	struct rlimit nofile; /* of what it starts; its own is as high as may be */
 	struct execd_config config;
 	struct loop *loop;
 	struct loop_source control;
@@ -89,6 +91,8 @@ struct execd {
 	struct loop_source kill_timer;
 	struct service *service; /* NULL: nothing listens */
 	uint32_t dials_n;
+	struct pty *ptys; /* sessions of pty_api.c */
+	uint32_t ptys_n;
 };
 
 #define PROCESS_FDS      2

@@ -17,5 +17,7 @@ struct service;
  * A port that cannot be had is none: the sandbox is reached from outside all the same. 0, or -errno
  * with fd still the caller's. */
 int service_listen(struct execd *x, uint32_t flags, int fd) NONNULL(1) MUST_CHECK;
+/* Serve one connection more, taken over, from within a handler. 0 or -errno. */
+int service_adopt(const struct execd *x, int fd, uint32_t tag) NONNULL(1) MUST_CHECK;
 
 #endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api.h"
+#include "routes.h"
+
+static void ping(struct http_req *rq)
+{
+	api_ok(rq);
+}
+
+static void code_none(struct http_req *rq)
+{
+	api_fail(rq, 501, API_NOT_SUPPORTED, "this sandbox has no code interpreter");
+}
+
+static void isolated_capabilities(struct http_req *rq)
+{
+	static const char text[] = "{\"available\":false,\"message\":\"isolated sessions are not "
+				   "available in this sandbox\",\"setpriv_available\":false,"
+				   "\"userns_available\":false,\"commit_supported\":false,"
+				   "\"diff_supported\":false}";
+
+	http_reply(rq, 200, "application/json", span_of(text));
+}
+
+static void isolated_none(struct http_req *rq)
+{
+	api_fail(rq, 404, API_NOT_FOUND, "isolated sessions are not available in this sandbox");
+}
+
+#define OPEN   HTTP_ROUTE_OPEN
+#define STREAM HTTP_ROUTE_STREAM
+#define ANY    HTTP_ROUTE_ANY
+
+const struct http_route routes[] = {
+	{ HTTP_GET, "/ping", ping, OPEN, 0 },
+	{ HTTP_GET, "/ready", ping, OPEN, 0 },
+
+	{ HTTP_POST, "/code", code_none, 0, 0 },
+	{ HTTP_DELETE, "/code", code_none, 0, 0 },
+	{ HTTP_POST, "/code/context", code_none, 0, 0 },
+	{ HTTP_GET, "/code/contexts", code_none, 0, 0 },
+	{ HTTP_DELETE, "/code/contexts", code_none, 0, 0 },
+	{ HTTP_GET, "/code/contexts/{context_id}", code_none, 0, 0 },
+	{ HTTP_DELETE, "/code/contexts/{context_id}", code_none, 0, 0 },
+
+	{ HTTP_GET, "/v1/isolated/capabilities", isolated_capabilities, 0, 0 },
+	{ 0, "/v1/isolated/{rest*}", isolated_none, ANY, 0 },
+
+	{ HTTP_GET, "/metrics", metrics_get, 0, 0 },
+	{ HTTP_GET, "/metrics/watch", metrics_watch, 0, 0 },
+};
+const size_t routes_n = ARRAY_SIZE(routes);
