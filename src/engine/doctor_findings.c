@@ -275,7 +275,12 @@ static bool cgroup_is_missing(const struct doctor_facts *f)
 
 static bool cgroup_is_foreign(const struct doctor_facts *f)
 {
-	return f->cgroup.unified && !f->cgroup.writable;
+	return f->cgroup.unified && !f->cgroup.writable && (f->uid == 0 || !f->systemd);
+}
+
+static bool cgroup_has_no_manager(const struct doctor_facts *f)
+{
+	return f->cgroup.unified && !f->cgroup.writable && f->uid != 0 && f->systemd;
 }
 
 static bool cgroup_is_partial(const struct doctor_facts *f)
@@ -455,7 +460,11 @@ const struct doctor_finding doctor_findings[] = {
 	{ DOCTOR_PART_CGROUP, cgroup_is_foreign,
 			"the cgroup of this process is not delegated to {user}: sandboxes cannot be "
 			"frozen or limited",
-			"systemd-run --user --scope -p Delegate=yes $SHELL", { 0 } },
+			NULL, { 0 } },
+	{ DOCTOR_PART_CGROUP, cgroup_has_no_manager,
+			"the cgroup of this process is not delegated to {user}, and no manager of "
+			"{user}'s runs: sandboxes cannot be frozen or limited",
+			"{sudo}loginctl enable-linger {user}", { 0 } },
 	{ DOCTOR_PART_CGROUP, cgroup_is_partly_delegated,
 			"delegated without {controllers}: sandboxes cannot be limited in that",
 			"{sudo}mkdir -p /etc/systemd/system/user@.service.d\n"

@@ -66,6 +66,7 @@ struct doctor_place {
 struct doctor_cgroup {
 	bool unified;          /* there is a version 2 hierarchy, and this process is in it */
 	bool writable;         /* children of the own cgroup can be made and entered */
+	bool scope;            /* a manager of systemd gives scopes: all this is of its cgroup */
 	char controllers[256]; /* of the own cgroup, as the kernel writes them */
 };
 

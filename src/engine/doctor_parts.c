@@ -89,7 +89,8 @@ static char *describe_mapped(const struct doctor_facts *f)
 
 static char *describe_cgroup(const struct doctor_facts *f)
 {
-	return mem_printf("version 2, writable, with %s", f->cgroup.controllers);
+	return mem_printf("version 2, %s, with %s",
+			f->cgroup.scope ? "scopes of systemd" : "writable", f->cgroup.controllers);
 }
 
 static char *describe_session(const struct doctor_facts *f)

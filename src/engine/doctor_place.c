@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,24 +156,61 @@ static char *own_cgroup(int root_fd)
 	return NULL;
 }
 
+static const char *const hierarchies[] = { "sys/fs/cgroup", "sys/fs/cgroup/unified" };
+
+/* A directory of the hierarchy of version 2, if it is one. */
+static bool read_one(int root_fd, const char *path, struct doctor_cgroup *out)
+{
+	AUTO(buf) struct buf text = BUF_INIT(sizeof(out->controllers) - 1);
+	autoclose int fd = fd_open_at(root_fd, path, O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd < 0 || file_read_at(fd, "cgroup.controllers", &text) < 0) {
+		return false;
+	}
+	out->unified = true;
+	out->writable = faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) == 0 &&
+			faccessat(fd, ".", W_OK, AT_EACCESS) == 0;
+	(void)snprintf(out->controllers, sizeof(out->controllers), "%.*s",
+			(int)strcspn(text.p ? text.p : "", "\n"), text.p ? text.p : "");
+	return true;
+}
+
+/* Where the manager of systemd makes scopes for this user, as far as it can be asked. */
+static void read_manager(int root_fd, struct doctor_facts *f)
+{
+	struct doctor_cgroup found = { .scope = true };
+	autofree char *socket =
+			f->uid == 0 ? mem_strdup("run/systemd/private")
+				    : mem_printf("run/user/%" PRIu32 "/systemd/private", f->uid);
+	autofree char *below = f->uid == 0 ? mem_strdup("")
+					   : mem_printf("/user.slice/user-%" PRIu32
+							".slice/user@%" PRIu32 ".service",
+							     f->uid, f->uid);
+
+	if (!f->systemd || faccessat(root_fd, socket, F_OK, 0) < 0) {
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(hierarchies); i++) {
+		autofree char *path = mem_printf("%s%s", hierarchies[i], below);
+
+		if (read_one(root_fd, path, &found) && found.writable) {
+			f->cgroup = found;
+			return;
+		}
+	}
+}
+
 void doctor_read_cgroup(int root_fd, struct doctor_facts *f)
 {
-	static const char *const hierarchies[] = { "sys/fs/cgroup", "sys/fs/cgroup/unified" };
 	autofree char *own = own_cgroup(root_fd);
-	AUTO(buf) struct buf text = BUF_INIT(sizeof(f->cgroup.controllers) - 1);
 
 	for (size_t i = 0; own && i < ARRAY_SIZE(hierarchies) && !f->cgroup.unified; i++) {
 		autofree char *path = mem_printf("%s/%s", hierarchies[i], own);
-		autoclose int fd = fd_open_at(root_fd, path, O_RDONLY | O_DIRECTORY, 0);
 
-		if (fd < 0 || file_read_at(fd, "cgroup.controllers", &text) < 0) {
-			continue;
-		}
-		f->cgroup.unified = true;
-		f->cgroup.writable = faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) == 0 &&
-				     faccessat(fd, ".", W_OK, AT_EACCESS) == 0;
-		(void)snprintf(f->cgroup.controllers, sizeof(f->cgroup.controllers), "%.*s",
-				(int)strcspn(text.p ? text.p : "", "\n"), text.p ? text.p : "");
+		(void)read_one(root_fd, path, &f->cgroup);
+	}
+	if (!f->cgroup.writable || doctor_controllers_missing(f, NULL) > 0) {
+		read_manager(root_fd, f);
 	}
 }
 

@@ -133,12 +133,16 @@ static int private_open(const char *path, void **out_bus)
 static int bus_open(void **out_bus, struct error *e)
 {
 	bool is_root = geteuid() == 0;
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	const char *variable = getenv("XDG_RUNTIME_DIR");
+	/* Not set by su, nor by cron; the manager runs all the same if the user lingers. */
+	autofree char *runtime = variable && variable[0] == '/'
+						 ? mem_strdup(variable)
+						 : mem_printf("/run/user/%u", geteuid());
 	int r = is_root ? sd.open_system(out_bus) : sd.open_user(out_bus);
 
 	if (r < 0 && is_root) {
 		r = private_open("/run/systemd/private", out_bus);
-	} else if (r < 0 && runtime && runtime[0] == '/') {
+	} else if (r < 0) {
 		autofree char *path = mem_printf("%s/systemd/private", runtime);
 
 		r = private_open(path, out_bus);
@@ -149,9 +153,7 @@ static int bus_open(void **out_bus, struct error *e)
 	(void)error_set(e, ERRC_UNAVAILABLE, "the %s manager cannot be reached",
 			is_root ? "system" : "user's");
 	e->sysno = -r;
-	return is_root ? -1
-		       : error_hint(e, "without a login session: loginctl enable-linger, and set "
-				       "XDG_RUNTIME_DIR");
+	return is_root ? -1 : error_hint(e, "without a login session: loginctl enable-linger");
 }
 
 static int call_failed(const struct bus_error *failure, int r, const char *what, struct error *e)

@@ -334,6 +334,12 @@ static void foreign_cgroup(struct doctor_facts *f)
 	f->cgroup.writable = false;
 }
 
+static void foreign_without_systemd(struct doctor_facts *f)
+{
+	f->cgroup.writable = false;
+	f->systemd = false;
+}
+
 static void few_controllers(struct doctor_facts *f)
 {
 	WORD(f->cgroup.controllers, "memory pids");
@@ -465,8 +471,10 @@ static const struct row {
 	{ "store maps not", unmapped_store, 0, "id-mapped mounts", DOCTOR_NOTE,
 			"ext4 of /var/lib/osbx takes none", "export OSBX_ROOT=" },
 	{ "no cgroup", no_cgroup, 0, "cgroup", DOCTOR_NOTE, "no cgroup of version 2", NULL },
-	{ "not delegated", foreign_cgroup, 0, "cgroup", DOCTOR_NOTE, "not delegated to ann",
-			"systemd-run --user --scope" },
+	{ "not delegated", foreign_cgroup, 0, "cgroup", DOCTOR_NOTE, "no manager of ann's runs",
+			"sudo loginctl enable-linger ann" },
+	{ "nobody delegates", foreign_without_systemd, 0, "cgroup", DOCTOR_NOTE,
+			"not delegated to ann: sandboxes", NULL },
 	{ "few controllers", few_controllers, 0, "cgroup", DOCTOR_NOTE,
 			"delegated without cpu: sandboxes", "sudo mkdir" },
 	{ "hybrid hierarchy", root_hybrid, 0, "cgroup", DOCTOR_NOTE,

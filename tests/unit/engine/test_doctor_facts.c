@@ -328,6 +328,21 @@ START_TEST(cgroup_is_read)
 	doctor_read_cgroup(unit_fd, f);
 	free(f);
 
+	/* A manager gives scopes; its cgroup is what counts then, if it can be asked. */
+	f = mem_new(struct doctor_facts);
+	f->uid = 1000;
+	f->systemd = true;
+	put("sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/cgroup.controllers",
+			"cpu memory pids\n");
+	put("sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/cgroup.procs", "");
+	doctor_read_cgroup(unit_fd, f);
+	ck_assert(f->cgroup.unified && !f->cgroup.scope);
+	put("run/user/1000/systemd/private", "");
+	doctor_read_cgroup(unit_fd, f);
+	ck_assert(f->cgroup.scope && f->cgroup.writable);
+	ck_assert_uint_eq(doctor_controllers_missing(f, NULL), 0);
+	free(f);
+
 	/* Outside of the cgroup namespace. */
 	f = mem_new(struct doctor_facts);
 	put("proc/self/cgroup", "0::/../../x\n");
