@@ -6,15 +6,15 @@
 
 #include <osbx/mem.h>
 
-#include "replay.h"
+#include "ring.h"
 
 #define ROOM_MIN 4096U
 
-static void grow(struct replay *r, size_t n)
+static void grow(struct ring *r, size_t n)
 {
 	size_t room = r->room ? r->room : ROOM_MIN;
 
-	while (room < REPLAY_BYTES_MAX && (n > room || r->end > room - n)) {
+	while (room < RING_BYTES_MAX && (n > room || r->end > room - n)) {
 		room *= 2;
 	}
 	if (room != r->room) {
@@ -23,9 +23,9 @@ static void grow(struct replay *r, size_t n)
 	}
 }
 
-void replay_add(struct replay *r, struct span data)
+void ring_add(struct ring *r, struct span data)
 {
-	grow(r, data.n < REPLAY_BYTES_MAX ? data.n : REPLAY_BYTES_MAX);
+	grow(r, data.n < RING_BYTES_MAX ? data.n : RING_BYTES_MAX);
 	if (data.n > r->room) {
 		r->end += data.n - r->room;
 		data = span_from(data, data.n - r->room);
@@ -38,7 +38,7 @@ void replay_add(struct replay *r, struct span data)
 	r->end += data.n;
 }
 
-uint64_t replay_since(const struct replay *r, uint64_t since, struct span out_parts[2])
+uint64_t ring_since(const struct ring *r, uint64_t since, struct span out_parts[2])
 {
 	uint64_t oldest = r->end > r->room ? r->end - r->room : 0;
 	uint64_t from = since < oldest ? oldest : since < r->end ? since : r->end;
@@ -51,8 +51,8 @@ uint64_t replay_since(const struct replay *r, uint64_t since, struct span out_pa
 	return from;
 }
 
-void replay_done(struct replay *r)
+void ring_done(struct ring *r)
 {
 	free(r->p);
-	*r = (struct replay){ .end = 0 };
+	*r = (struct ring){ .end = 0 };
 }

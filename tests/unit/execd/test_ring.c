@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <osbx/mem.h>
 
-#include "../../../execd/replay.h"
+#include "../../../execd/ring.h"
 #include "../unit.h"
 
 /* The byte that stands at an offset of the stream. */
@@ -10,22 +10,22 @@ static char byte_at(uint64_t offset)
 	return (char)('a' + offset % 23);
 }
 
-static void add(struct replay *r, size_t n)
+static void add(struct ring *r, size_t n)
 {
 	autofree char *bytes = mem_array(n + 1, 1);
 
 	for (size_t i = 0; i < n; i++) {
 		bytes[i] = byte_at(r->end + i);
 	}
-	replay_add(r, (struct span){ .p = bytes, .n = n });
+	ring_add(r, (struct span){ .p = bytes, .n = n });
 }
 
 /* What is there from since on begins at from, goes to the end, and is the stream's. */
-static void expect(const struct replay *r, uint64_t since, uint64_t from)
+static void expect(const struct ring *r, uint64_t since, uint64_t from)
 {
 	struct span parts[2];
 
-	ck_assert_uint_eq(replay_since(r, since, parts), from);
+	ck_assert_uint_eq(ring_since(r, since, parts), from);
 	ck_assert_uint_eq(parts[0].n + parts[1].n, r->end - from);
 	size_t wrong = 0;
 
@@ -39,7 +39,7 @@ static void expect(const struct replay *r, uint64_t since, uint64_t from)
 
 START_TEST(nothing_yet)
 {
-	AUTO(replay) struct replay r = { .end = 0 };
+	AUTO(ring) struct ring r = { .end = 0 };
 
 	expect(&r, 0, 0);
 	expect(&r, 7, 0);
@@ -48,7 +48,7 @@ END_TEST
 
 START_TEST(all_of_a_short_stream)
 {
-	AUTO(replay) struct replay r = { .end = 0 };
+	AUTO(ring) struct ring r = { .end = 0 };
 
 	add(&r, 0);
 	add(&r, 10);
@@ -63,35 +63,35 @@ END_TEST
 START_TEST(the_last_mebibyte)
 {
 	static const size_t pieces[] = { 1, 4095, 4096, 65537, 300000, 1048575, 1048576 };
-	AUTO(replay) struct replay r = { .end = 0 };
+	AUTO(ring) struct ring r = { .end = 0 };
 
 	for (size_t i = 0; i < 40; i++) {
 		add(&r, pieces[i % ARRAY_SIZE(pieces)]);
-		uint64_t oldest = r.end > REPLAY_BYTES_MAX ? r.end - REPLAY_BYTES_MAX : 0;
+		uint64_t oldest = r.end > RING_BYTES_MAX ? r.end - RING_BYTES_MAX : 0;
 
 		expect(&r, 0, oldest);
 		expect(&r, r.end - r.end / 3,
 				r.end - r.end / 3 < oldest ? oldest : r.end - r.end / 3);
 	}
-	ck_assert_uint_eq(r.room, REPLAY_BYTES_MAX);
+	ck_assert_uint_eq(r.room, RING_BYTES_MAX);
 }
 END_TEST
 
 START_TEST(more_than_a_mebibyte_at_once)
 {
-	AUTO(replay) struct replay r = { .end = 0 };
+	AUTO(ring) struct ring r = { .end = 0 };
 
 	add(&r, 77);
 	add(&r, 3U << 20);
-	expect(&r, 0, r.end - REPLAY_BYTES_MAX);
+	expect(&r, 0, r.end - RING_BYTES_MAX);
 	add(&r, 5);
-	expect(&r, 0, r.end - REPLAY_BYTES_MAX);
+	expect(&r, 0, r.end - RING_BYTES_MAX);
 }
 END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("replay");
+	Suite *suite = suite_create("ring");
 	TCase *tc = tcase_create("all");
 
 	tcase_set_timeout(tc, 60);
