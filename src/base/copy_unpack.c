@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -141,15 +142,12 @@ static int name_place(const struct unpack *u, const char *name, char *out, struc
 		rest += strspn(rest, "/");
 	}
 	const char *slash = u->prefix[0] && rest[0] ? "/" : "";
-	size_t n = strlen(u->prefix) + strlen(slash) + strlen(rest);
+	int n = snprintf(out, LIMIT_PATH_BYTES, "%s%s%s", u->prefix, slash, rest);
 
-	if (n >= LIMIT_PATH_BYTES) {
+	if (n < 0 || n >= LIMIT_PATH_BYTES) {
 		return error_set(e, ERRC_LIMIT, "a path of the copy has more than %d bytes",
 				LIMIT_PATH_BYTES - 1);
 	}
-	memcpy(out, u->prefix, strlen(u->prefix));
-	memcpy(out + strlen(u->prefix), slash, strlen(slash));
-	memcpy(out + n - strlen(rest), rest, strlen(rest) + 1);
 	return 0;
 }
 
