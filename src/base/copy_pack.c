@@ -381,7 +381,7 @@ static int source_open(struct pack *p, struct stat *st, struct error *e)
 
 static int pack_run(struct pack *p, struct error *e)
 {
-	struct stat st;
+	struct stat st = { .st_mode = 0 };
 	autoclose int fd = source_open(p, &st, e);
 	int r = 0;
 

@@ -70,8 +70,10 @@ static int operands_parse(char *const *operands, char **out_sandbox, struct sand
 	if (!from == !to) {
 		(void)error_set(e, ERRC_INVALID, "%s of the two paths is in a sandbox",
 				from ? "each" : "none");
-		return from ? error_hint(e, "osbx cp A:PATH - | osbx cp - B:DIRECTORY")
-			    : error_hint(e, "that one is written SANDBOX:PATH");
+		(void)error_hint(e, "%s",
+				from ? "osbx cp A:PATH - | osbx cp - B:DIRECTORY"
+				     : "that one is written SANDBOX:PATH");
+		return -1;
 	}
 	copy->in = to != NULL;
 	copy->inside = to ? to : from;
