@@ -38,10 +38,15 @@ struct http_proxy_opts {
 	int64_t timeout_ms; /* until the head of the answer, 0: 180 s */
 	/* The answer cannot be had and has not begun: must answer rq. */
 	void (*fail)(struct http_req *rq, enum http_proxy_failure why);
+	/* The last call, however it ended, also for a tunnel and a client that is gone; ctx is what
+	 * rq->ctx was. May be NULL. */
+	void (*on_end)(void *ctx);
 };
 
 /* Take fd (a connected, non-blocking stream socket) over and pass rq (HTTP_ROUTE_STREAM) on. rq is
- * the proxy's from here on; rq->ctx stays the caller's for fail(). */
+ * the proxy's from here on; for fail() rq->ctx is the caller's again. Of opts only the drop lists
+ * are borrowed on. An answer's 1xx but 101 are not passed on, 101 only if the client asked for an
+ * upgrade, which is neither to HTTP nor to TLS. fail and on_end may be called before it returns. */
 void http_proxy_start(struct http_req *rq, struct loop *loop, int fd,
 		const struct http_proxy_opts *opts) NONNULL(1, 2, 4);
 
