@@ -67,7 +67,7 @@ const struct execd_process *api_main(const struct execd *x) NONNULL(1);
 struct process_opts {
 	const struct execd_process *process; /* not needed after the call */
 	const struct process_more *more;     /* or NULL; not needed after the call */
-	int stdio[3];                        /* not taken over; not looked at with tty */
+	int stdio[3]; /* not taken over; -1: /dev/null; not looked at with tty */
 	bool tty;
 	/* execve has happened; master_fd (with tty, else -1) is the callee's. */
 	void (*on_started)(void *ctx, pid_t pid, int master_fd);

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -91,10 +92,31 @@ static int step_terminal(struct setup *s, struct error *e)
 	return 0;
 }
 
+/* /dev/null of the sandbox, or what reads like it where the image has put something else there. */
+static int null_open(const struct setup *s)
+{
+	autoclose int fd = path_open_nolink(
+			s->child->execd->root_fd, "/dev/null", O_RDWR | O_NONBLOCK, 0);
+	struct stat st;
+	int ends[2];
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) {
+		return TAKE_FD(fd);
+	}
+	int r = fd_pipe(ends, 0);
+
+	if (r == 0) {
+		fd_close(&ends[1]);
+	}
+	return r < 0 ? r : ends[0];
+}
+
 static int step_stdio(struct setup *s, struct error *e)
 {
 	for (int i = 0; i < 3; i++) {
 		int fd = s->child->slave_fd >= 0 ? s->child->slave_fd : s->child->stdio[i];
+
+		fd = fd < 0 ? null_open(s) : fd;
 		int r = dup2(fd, i) < 0 ? -errno : fd_set_nonblock(i, false);
 
 		if (r < 0) {

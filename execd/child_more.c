@@ -6,7 +6,6 @@
 #include <osbx/fd.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
-#include <osbx/path.h>
 
 #include "child.h"
 #include "envfile.h"
@@ -93,14 +92,6 @@ int child_step_cwd(struct setup *s, struct error *e)
 		s->cwd = mem_printf("%s/%s", s->cwd, path.p);
 	} else if (path.n > 0) {
 		s->cwd = buf_take(&path);
-	}
-	if (s->more->makes_cwd) {
-		autoclose int fd = path_mkdirs_beneath(s->child->execd->root_fd, s->cwd, 0755);
-
-		if (fd < 0) {
-			return error_sys(e, -fd, "make the working directory \"%s\"",
-					shown(s->cwd).text);
-		}
 	}
 	return 0;
 }

@@ -59,6 +59,7 @@ struct process {
 	int link_fd;             /* to its subreaper, else -1 */
 	pid_t reaper_pid;        /* of the subreaper, else 0 */
 	struct loop_source link; /* watches link_fd */
+	bool takes_tree;         /* what is left of its tree ends with it */
 	bool killing;            /* until the subreaper has no other descendants */
 	bool has_ended;          /* as .end says, but it is still being killed */
 	siginfo_t end;
@@ -86,6 +87,7 @@ struct execd {
 	uint32_t processes_n;
 	uint32_t tags_made;        /* of the API */
 	struct process_main *main; /* NULL until it is started */
+	struct commands *commands; /* of the API; NULL until there is one */
 	struct leaf *leaves;
 	uint32_t leaves_made;
 	struct loop_source kill_timer;
@@ -105,7 +107,6 @@ struct process_more {
 	const char *cwd;              /* "~" and variables are expanded; NULL: as it is started */
 	const struct strv *otherwise; /* command where argv[0] cannot be found, or NULL */
 	bool makes_env_dir; /* the directory of the file that EXECD_ENVS names, when missing */
-	bool makes_cwd;     /* .cwd, as the user */
 	const struct execd_process
 			*only_user_of; /* another user or group is ERRC_DENIED; or NULL */
 	int fds[PROCESS_FDS];          /* not taken over */
@@ -144,6 +145,8 @@ int process_start(struct execd *x, const struct execd_start *start, const int *f
 void process_signal(const struct execd *x, uint32_t tag, int signo) NONNULL(1);
 /* SIGKILL to the whole tree of a tag; goes on by a timer where one pass does not do. */
 void process_kill(struct execd *x, uint32_t tag) NONNULL(1);
+/* When it ends, what is left of its tree is killed too. */
+void process_take_tree(struct execd *x, uint32_t tag) NONNULL(1);
 /* Remember what the main process is started with. */
 void process_keep_main(struct execd *x, int spec_fd) NONNULL(1);
 /* Process of a tag, or NULL. */

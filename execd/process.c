@@ -283,6 +283,10 @@ static bool process_end(struct execd *x, struct process *p, const siginfo_t *si,
 	bool ends = p->stage == PROCESS_RUNNING && (p->flags & EXECD_START_MAIN);
 	const struct process_calls calls = p->calls;
 
+	if (p->takes_tree) {
+		process_kill(x, p->tag); /* its cgroup: whatever is left of the others */
+	}
+
 	if (p->stage == PROCESS_RUNNING) {
 		*out_status = ends ? main_status(si) : *out_status;
 		calls.on_exited(calls.ctx, si);
@@ -300,6 +304,10 @@ void process_end_below(struct process *p, const siginfo_t *si)
 	p->end = *si;
 	if (p->stage == PROCESS_STARTING) {
 		report_settle(p); /* who learns of the start may want the tree to be killed */
+	}
+	if (p->takes_tree) {
+		p->takes_tree = false;
+		process_kill(p->execd, p->tag); /* then this is called again */
 	}
 	if (!p->killing) {
 		(void)process_end(p->execd, p, si, &status);

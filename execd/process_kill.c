@@ -68,3 +68,12 @@ void process_kill(struct execd *x, uint32_t tag)
 	/* Not at once: a round may be under way, and who is called from it may call this. */
 	loop_timer(x->loop, &x->kill_timer, clock_boot_ms(), kill_round);
 }
+
+void process_take_tree(struct execd *x, uint32_t tag)
+{
+	struct process *p = process_find(x, tag);
+
+	if (p && !(p->flags & EXECD_START_MAIN)) {
+		p->takes_tree = true;
+	}
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
+#include "commands.h"
 #include "routes.h"
 
 static void ping(struct http_req *rq)
@@ -42,6 +43,13 @@ const struct http_route routes[] = {
 	{ HTTP_DELETE, "/code/contexts", code_none, 0, 0 },
 	{ HTTP_GET, "/code/contexts/{context_id}", code_none, 0, 0 },
 	{ HTTP_DELETE, "/code/contexts/{context_id}", code_none, 0, 0 },
+
+	{ HTTP_POST, "/command", command_post, 0, 0 },
+	{ HTTP_DELETE, "/command", command_delete, 0, 0 },
+	{ HTTP_GET, "/command", command_list, 0, 0 },
+	{ HTTP_GET, "/command/status/{id}", command_status, 0, 0 },
+	{ HTTP_GET, "/command/{id}/logs", command_logs, 0, 0 },
+	{ HTTP_GET, "/command/{id}/resume", command_resume, 0, 0 },
 
 	{ HTTP_GET, "/v1/isolated/capabilities", isolated_capabilities, 0, 0 },
 	{ 0, "/v1/isolated/{rest*}", isolated_none, ANY, 0 },

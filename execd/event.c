@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "event.h"
+
+/* More than what is around a text. */
+#define FRAME_BYTES 160
+
+/* The longest escape of one byte, "\u003c"; U+FFFD of one is shorter. */
+#define ESCAPE_BYTES 6
+
+/* Callers give buffers that are large enough for what they feed. */
+static void put(struct buf *out, const void *p, size_t n)
+{
+	int r = buf_append(out, p, n);
+
+	assert(r == 0);
+}
+
+static void put_str(struct buf *out, const char *s)
+{
+	put(out, s, strlen(s));
+}
+
+static void put_u64(struct buf *out, uint64_t v)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v > 0);
+	put(out, digits + at, sizeof(digits) - at);
+}
+
+static void event_begin(const struct events *ev, const char *type)
+{
+	put_str(ev->out, "{\"type\":\"");
+	put_str(ev->out, type);
+	put_str(ev->out, "\"");
+}
+
+static void event_end(struct events *ev)
+{
+	put_str(ev->out, ",\"timestamp\":");
+	put_u64(ev->out, (uint64_t)ev->wall_ms);
+	put_str(ev->out, ",\"eid\":");
+	put_u64(ev->out, ++ev->eid);
+	put_str(ev->out, "}\n\n");
+}
+
+static void text_whole(struct buf *out, const char *s)
+{
+	struct event_text text = { .cut_n = 0 };
+
+	event_text_put(&text, span_of(s), out);
+	event_text_end(&text, out);
+}
+
+static void text_member(struct buf *out, const char *name, const char *value)
+{
+	put_str(out, "\"");
+	put_str(out, name);
+	put_str(out, "\":\"");
+	text_whole(out, value);
+	put_str(out, "\"");
+}
+
+void event_init(struct events *ev, const char *id)
+{
+	event_begin(ev, "init");
+	put_str(ev->out, ",");
+	text_member(ev->out, "text", id);
+	event_end(ev);
+}
+
+void event_ping(struct events *ev)
+{
+	event_begin(ev, "ping");
+	put_str(ev->out, ",\"text\":\"pong\"");
+	event_end(ev);
+}
+
+void event_complete(struct events *ev, int64_t execution_ms)
+{
+	event_begin(ev, "execution_complete");
+	put_str(ev->out, ",\"execution_time\":");
+	put_u64(ev->out, execution_ms > 0 ? (uint64_t)execution_ms : 0);
+	event_end(ev);
+}
+
+void event_error(struct events *ev, const char *ename, const char *evalue, const char *trace)
+{
+	event_begin(ev, "error");
+	put_str(ev->out, ",\"error\":{");
+	text_member(ev->out, "ename", ename);
+	put_str(ev->out, ",");
+	text_member(ev->out, "evalue", evalue);
+	put_str(ev->out, ",\"traceback\":[\"");
+	text_whole(ev->out, trace);
+	put_str(ev->out, "\"]}");
+	event_end(ev);
+}
+
+enum text_class {
+	TEXT_PLAIN, /* itself */
+	TEXT_SPECIAL,
+	TEXT_HIGH, /* not ASCII */
+};
+
+/* Bit by byte: does it stand for itself? */
+static const uint64_t plain_bits[4] = {
+	~((UINT64_C(1) << 32) - 1) & ~(UINT64_C(1) << '"' | UINT64_C(1) << '&' |
+						     UINT64_C(1) << '<' | UINT64_C(1) << '>'),
+	~(UINT64_C(1) << ('\\' - 64)),
+	0,
+	0,
+};
+
+static enum text_class class_of(unsigned char c)
+{
+	if (plain_bits[c >> 6] >> (c & 63) & 1) {
+		return TEXT_PLAIN;
+	}
+	return c < 0x80 ? TEXT_SPECIAL : TEXT_HIGH;
+}
+
+static char *put_special(char *to, unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+	static const char shorts[] = "\"\"\\\\\nn\rr\tt";
+
+	for (size_t i = 0; shorts[i] != '\0'; i += 2) {
+		if ((unsigned char)shorts[i] == c) {
+			*to++ = '\\';
+			*to++ = shorts[i + 1];
+			return to;
+		}
+	}
+	memcpy(to, "\\u00", 4);
+	to[4] = hex[c >> 4];
+	to[5] = hex[c & 15];
+	return to + 6;
+}
+
+enum utf8_result {
+	UTF8_CHARACTER,
+	UTF8_INVALID,
+	UTF8_CUT, /* the beginning of one, and nothing behind it */
+};
+
+/* What *p, which is not ASCII, begins with; *out_n: bytes of the character, or of the longest
+ * beginning of one (Unicode 15, section 3.9, table 3-7), at least one. */
+static enum utf8_result utf8_step(const unsigned char *p, size_t n, size_t *out_n)
+{
+	unsigned char low = 0x80;
+	unsigned char high = 0xbf;
+	size_t want = 0;
+
+	*out_n = 1;
+	if (p[0] >= 0xc2 && p[0] <= 0xdf) {
+		want = 2;
+	} else if ((p[0] & 0xf0) == 0xe0) {
+		want = 3;
+		low = p[0] == 0xe0 ? 0xa0 : 0x80;
+		high = p[0] == 0xed ? 0x9f : 0xbf;
+	} else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+		want = 4;
+		low = p[0] == 0xf0 ? 0x90 : 0x80;
+		high = p[0] == 0xf4 ? 0x8f : 0xbf;
+	} else {
+		return UTF8_INVALID;
+	}
+	for (; *out_n < want; (*out_n)++) {
+		if (*out_n == n) {
+			return UTF8_CUT;
+		}
+		if (p[*out_n] < low || p[*out_n] > high) {
+			return UTF8_INVALID;
+		}
+		low = 0x80;
+		high = 0xbf;
+	}
+	return UTF8_CHARACTER;
+}
+
+/* A character that is not ASCII. */
+static char *put_character(char *to, const unsigned char *p, size_t n)
+{
+	const char *escape = NULL;
+
+	if (n == 2 && p[0] == 0xc2 && p[1] == 0x85) {
+		escape = "\\u0085";
+	} else if (n == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] | 1) == 0xa9) {
+		escape = p[2] == 0xa8 ? "\\u2028" : "\\u2029";
+	}
+	memcpy(to, escape ? (const void *)escape : p, escape ? ESCAPE_BYTES : n);
+	return to + (escape ? ESCAPE_BYTES : n);
+}
+
+static char *put_replacement(char *to)
+{
+	memcpy(to, "\xef\xbf\xbd", 3);
+	return to + 3;
+}
+
+/* The bytes at *at, the first of which is not ASCII. False: a cut character has been kept. */
+static bool put_high(struct event_text *t, struct span s, size_t *at, char **to)
+{
+	const unsigned char *p = (const unsigned char *)s.p + *at;
+	size_t n = 0;
+
+	switch (utf8_step(p, s.n - *at, &n)) {
+	case UTF8_CHARACTER:
+		*to = put_character(*to, p, n);
+		break;
+	case UTF8_INVALID:
+		*to = put_replacement(*to);
+		break;
+	case UTF8_CUT:
+		memcpy(t->cut, p, n);
+		t->cut_n = (uint8_t)n;
+		return false;
+	}
+	*at += n;
+	return true;
+}
+
+/* Room for all of s has been made. */
+static void text_encode(struct event_text *t, struct span s, struct buf *out)
+{
+	char *to = out->p + out->n;
+	size_t at = 0;
+	bool more = true;
+
+	while (more && at < s.n) {
+		size_t from = at;
+
+		while (at < s.n && class_of((unsigned char)s.p[at]) == TEXT_PLAIN) {
+			at++;
+		}
+		memcpy(to, s.p + from, at - from);
+		to += at - from;
+		if (at == s.n) {
+			break;
+		}
+		if (class_of((unsigned char)s.p[at]) == TEXT_SPECIAL) {
+			to = put_special(to, (unsigned char)s.p[at++]);
+		} else {
+			more = put_high(t, s, &at, &to);
+		}
+	}
+	out->n = (size_t)(to - out->p);
+}
+
+static void text_room(struct buf *out, size_t n)
+{
+	int r = buf_reserve(out, ESCAPE_BYTES * n + FRAME_BYTES);
+
+	assert(r == 0);
+}
+
+/* Finish the character that was cut, with bytes from *s. */
+static void cut_finish(struct event_text *t, struct span *s, struct buf *out)
+{
+	unsigned char joined[2 * sizeof(t->cut)];
+	size_t had = t->cut_n;
+	size_t more = s->n < sizeof(t->cut) ? s->n : sizeof(t->cut);
+	size_t n = 0;
+
+	memcpy(joined, t->cut, had);
+	memcpy(joined + had, s->p, more);
+	enum utf8_result result = utf8_step(joined, had + more, &n);
+
+	/* What is kept was a beginning, so that what comes of it is not shorter. */
+	assert(n >= had);
+	t->cut_n = 0;
+	text_room(out, sizeof(joined));
+	if (result == UTF8_CUT) {
+		memcpy(t->cut, joined, n);
+		t->cut_n = (uint8_t)n;
+	} else if (result == UTF8_CHARACTER) {
+		out->n = (size_t)(put_character(out->p + out->n, joined, n) - out->p);
+	} else {
+		out->n = (size_t)(put_replacement(out->p + out->n) - out->p);
+	}
+	*s = span_from(*s, n - had);
+}
+
+void event_text_put(struct event_text *t, struct span bytes, struct buf *out)
+{
+	if (bytes.n > 0 && t->cut_n > 0) {
+		cut_finish(t, &bytes, out);
+	}
+	if (bytes.n > 0) {
+		text_room(out, bytes.n);
+		text_encode(t, bytes, out);
+	}
+}
+
+void event_text_end(struct event_text *t, struct buf *out)
+{
+	if (t->cut_n > 0) {
+		t->cut_n = 0;
+		text_room(out, 1);
+		out->n = (size_t)(put_replacement(out->p + out->n) - out->p);
+	}
+}
+
+void lines_done(struct lines *l)
+{
+	buf_done(&l->part);
+}
+
+void lines_open(struct lines *l, struct events *ev)
+{
+	if (l->is_open || l->part.n == 0) {
+		return;
+	}
+	text_room(ev->out, l->part.n);
+	event_begin(ev, l->type);
+	put_str(ev->out, ",\"text\":\"");
+	event_text_put(&l->text, buf_span(&l->part), ev->out);
+	buf_done(&l->part);
+	l->is_open = true;
+}
+
+static void line_end(struct lines *l, struct events *ev)
+{
+	event_text_end(&l->text, ev->out);
+	put_str(ev->out, "\"");
+	event_end(ev);
+	l->is_open = false;
+}
+
+/* A line whose end is known, and which begins with what is kept. */
+static void line_put(struct lines *l, struct span rest, struct events *ev)
+{
+	const bool is_empty = !l->is_open && l->part.n == 0 && rest.n == 0;
+
+	text_room(ev->out, l->part.n + rest.n);
+	if (!l->is_open) {
+		event_begin(ev, l->type);
+		put_str(ev->out, ",\"text\":\"");
+		event_text_put(&l->text, buf_span(&l->part), ev->out);
+	}
+	/* Memory of a long one is not kept for the short ones that follow. */
+	if (l->part.n > 0) {
+		buf_done(&l->part);
+	}
+	event_text_put(&l->text, is_empty ? span_of("\n") : rest, ev->out);
+	line_end(l, ev);
+}
+
+/* Offset of the first LF or CR, or n. */
+static size_t line_len(struct span s)
+{
+	const char *lf = memchr(s.p, '\n', s.n);
+	size_t n = lf ? (size_t)(lf - s.p) : s.n;
+	const char *cr = n > 0 ? memchr(s.p, '\r', n) : NULL;
+
+	return cr ? (size_t)(cr - s.p) : n;
+}
+
+static void part_put(struct lines *l, struct span s, struct events *ev)
+{
+	if (!l->is_open && l->part.n + s.n <= EVENT_LINE_MAX) {
+		put(&l->part, s.p, s.n);
+		return;
+	}
+	if (!l->is_open && l->part.n == 0) {
+		put(&l->part, s.p, 1);
+		s = span_from(s, 1);
+	}
+	lines_open(l, ev);
+	event_text_put(&l->text, s, ev->out);
+}
+
+size_t lines_feed(struct lines *l, struct span data, struct events *ev, size_t out_max)
+{
+	struct span rest = data;
+
+	while (rest.n > 0 && ev->out->n < out_max) {
+		if (l->after_cr && rest.p[0] == '\n') {
+			rest = span_from(rest, 1);
+		}
+		l->after_cr = false;
+		if (rest.n == 0) {
+			break;
+		}
+		size_t n = line_len(rest);
+		struct span line = { .p = rest.p, .n = n };
+
+		if (n == rest.n) {
+			part_put(l, line, ev);
+			rest = span_from(rest, n);
+			break;
+		}
+		line_put(l, line, ev);
+		l->after_cr = rest.p[n] == '\r';
+		rest = span_from(rest, n + 1);
+	}
+	return data.n - rest.n;
+}
+
+void lines_end(struct lines *l, struct events *ev)
+{
+	if (l->is_open || l->part.n > 0) {
+		line_put(l, (struct span){ .p = "", .n = 0 }, ev);
+	}
+}
