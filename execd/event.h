@@ -17,10 +17,9 @@
 #include <osbx/span.h>
 
 #define EVENT_LINE_MAX (256U << 10) /* bytes of a line without its end that are kept */
-* /
 
-		/* What is behind each event. */
-		struct events {
+/* What is behind each event. */
+struct events {
 	struct buf *out; /* borrowed, large enough by construction */
 	uint64_t eid;    /* of the last event; 1 is the first */
 	int64_t wall_ms; /* "timestamp" */
