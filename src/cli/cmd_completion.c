@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <osbx/ctl.h>
 #include <osbx/image.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
@@ -18,8 +19,8 @@ struct completion_args {
 };
 
 static const struct args_option completion_options[] = {
-	{ "list", 0, ARGS_STRING, offsetof(struct completion_args, list), "images",
-			"print what the scripts offer: names of images", NULL },
+	{ "list", 0, ARGS_STRING, offsetof(struct completion_args, list), "images|sandboxes",
+			"print what the scripts offer: names of images or sandboxes", NULL },
 	{ .name = NULL },
 };
 
@@ -59,6 +60,10 @@ enum completion_operand completion_operand(const struct args_command *cmd)
 	}
 	if (str_after(first, "oci:")) {
 		return COMPLETION_OPERAND_TRANSPORT;
+	}
+	if (str_after(first, "SANDBOX")) {
+		return str_after(first, "SANDBOX:") ? COMPLETION_OPERAND_COPY
+						    : COMPLETION_OPERAND_SANDBOX;
 	}
 	return completion_has_words(first) ? COMPLETION_OPERAND_WORDS : COMPLETION_OPERAND_NONE;
 }
@@ -143,24 +148,75 @@ static bool store_exists(struct error *e)
 	return access(index, F_OK) == 0;
 }
 
+static int images_add(struct buf *out, struct error *e)
+{
+	AUTO(cli_store) struct cli_store cs = CLI_STORE_INIT;
+	AUTO(image_list) struct image_list list = { .n = 0 };
+
+	if (!store_exists(e)) {
+		return e->code == ERRC_OK ? 0 : -1;
+	}
+	if (cli_store_open(&cs, true, e) < 0 || image_list(cs.store, &cs.map, &list, e) < 0) {
+		return -1;
+	}
+	return images_list(&list, out) < 0 ? error_set(e, ERRC_LIMIT, "names of images") : 0;
+}
+
+/* Is there a place where sandboxes could be? */
+static bool sandboxes_exist(struct error *e)
+{
+	AUTO(dirs) struct dirs dirs = DIRS_INIT;
+
+	if (dirs_find(&dirs, e) < 0) {
+		return false;
+	}
+	autofree char *live = mem_printf("%s/sandboxes", dirs.runtime);
+	autofree char *kept = mem_printf("%s/sandboxes", dirs.root);
+
+	return access(live, F_OK) == 0 || access(kept, F_OK) == 0;
+}
+
+/* Their names, or the ids of those that have none. */
+static int sandboxes_add(struct buf *out, struct error *e)
+{
+	AUTO(dirs) struct dirs dirs = DIRS_INIT;
+	AUTO(sandbox_list) struct sandbox_list list = { .n = 0 };
+	int r = 0;
+
+	if (!sandboxes_exist(e)) {
+		return e->code == ERRC_OK ? 0 : -1;
+	}
+	if (dirs_open(&dirs, e) < 0 || sandbox_list(&dirs, true, &list, e) < 0) {
+		return -1;
+	}
+	for (size_t i = 0; i < list.n && r == 0; i++) {
+		const struct sandbox_state *s = &list.v[i].state;
+
+		r = buf_appendf(out, "%s\n", s->name && s->name[0] ? s->name : s->id.text);
+	}
+	return r < 0 ? error_set(e, ERRC_LIMIT, "names of sandboxes") : 0;
+}
+
+static const struct {
+	const char *name;
+	int (*add)(struct buf *out, struct error *e);
+} lists[] = {
+	{ "images", images_add },
+	{ "sandboxes", sandboxes_add },
+};
+
 static int list_print(const char *what)
 {
 	struct error e = ERROR_INIT;
-	AUTO(cli_store) struct cli_store cs = CLI_STORE_INIT;
-	AUTO(image_list) struct image_list list = { .n = 0 };
 	AUTO(buf) struct buf out = BUF_INIT(16U << 20);
 
-	if (!str_eq(what, "images")) {
-		(void)error_set(&e, ERRC_INVALID, "completion: no list of %s", what);
-		return cli_fail(&e);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		if (str_eq(lists[i].name, what)) {
+			return lists[i].add(&out, &e) < 0 ? cli_fail(&e) : cli_print(&out);
+		}
 	}
-	if (!store_exists(&e)) {
-		return e.code == ERRC_OK ? 0 : cli_fail(&e);
-	}
-	if (cli_store_open(&cs, true, &e) < 0 || image_list(cs.store, &cs.map, &list, &e) < 0) {
-		return cli_fail(&e);
-	}
-	return images_list(&list, &out) < 0 ? 125 : cli_print(&out);
+	(void)error_set(&e, ERRC_INVALID, "completion: no list of %s", what);
+	return cli_fail(&e);
 }
 
 static int script_print(const char *shell)

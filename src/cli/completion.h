@@ -17,6 +17,8 @@ enum completion_operand {
 	COMPLETION_OPERAND_IMAGE,     /* a name in the store, or a local layout or archive */
 	COMPLETION_OPERAND_TRANSPORT, /* only the latter */
 	COMPLETION_OPERAND_WORDS,     /* one of those in the synopsis */
+	COMPLETION_OPERAND_SANDBOX,   /* a name */
+	COMPLETION_OPERAND_COPY,      /* a name and a colon, or a file */
 	COMPLETION_OPERAND_COUNT,
 };
 

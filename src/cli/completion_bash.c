@@ -40,6 +40,11 @@ static const char middle[] =
 		"\t\t\twords=$options\n"
 		"\t\telif [[ -z $operand ]]; then\n"
 		"\t\t\twords=$names\n"
+		"\t\telif [[ $operand == sandbox ]]; then\n"
+		"\t\t\twords=$(osbx completion --list sandboxes 2>/dev/null)\n"
+		"\t\telif [[ $operand == copy ]]; then\n"
+		"\t\t\tfiles=1\n"
+		"\t\t\twords=$(osbx completion --list sandboxes 2>/dev/null | sed 's/$/:/')\n"
 		"\t\telse\n"
 		"\t\t\tcase $cur in\n"
 		"\t\t\toci:* | oci-archive:* | docker-archive:* | dir:*)\n"
@@ -112,6 +117,10 @@ static int operand_add(const struct args_command *cmd, struct buf *out)
 		return completion_words(completion_operands(cmd), &words) < 0
 				       ? -1
 				       : buf_appendf(out, " names='%s'", words.p);
+	case COMPLETION_OPERAND_SANDBOX:
+		return buf_append_str(out, " operand=sandbox");
+	case COMPLETION_OPERAND_COPY:
+		return buf_append_str(out, " operand=copy");
 	case COMPLETION_OPERAND_NONE:
 	case COMPLETION_OPERAND_COUNT:
 		break;
@@ -129,7 +138,10 @@ static int command_add(const struct args_command *cmd, struct buf *out)
 	r = r < 0 ? r : buf_append_str(out, "'");
 	r = r < 0 ? r : operand_add(cmd, out);
 	if (r == 0 && cmd->stop_at_operand) {
-		r = buf_append_str(out, " stops=1 names=@host");
+		r = buf_append_str(out, " stops=1");
+	}
+	if (r == 0 && cmd->stop_at_operand && completion_operand(cmd) == COMPLETION_OPERAND_IMAGE) {
+		r = buf_append_str(out, " names=@host");
 	}
 	return r < 0 ? r : buf_append_str(out, " ;;\n");
 }

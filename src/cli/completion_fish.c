@@ -7,6 +7,10 @@ static const char head[] = "# fish completion for osbx, printed by \"osbx comple
 			   "\tosbx completion --list images 2>/dev/null\n"
 			   "end\n"
 			   "\n"
+			   "function __osbx_sandboxes\n"
+			   "\tosbx completion --list sandboxes 2>/dev/null\n"
+			   "end\n"
+			   "\n"
 			   "complete -c osbx -f\n";
 
 static const char seen[] = "complete -c osbx -n '__fish_seen_subcommand_from ";
@@ -62,6 +66,13 @@ static int operand_add(const struct args_command *cmd, struct buf *out)
 				       ? -1
 				       : buf_appendf(out, "%s%s' -a '%s'\n", seen, cmd->name,
 							 words.p);
+	case COMPLETION_OPERAND_SANDBOX:
+		return buf_appendf(out, "%s%s'%s -a '(__osbx_sandboxes)'\n", seen, cmd->name,
+				cmd->stop_at_operand ? " -F" : "");
+	case COMPLETION_OPERAND_COPY:
+		return buf_appendf(out,
+				"%s%s' -F -a '(__osbx_sandboxes | string replace -r \"\\$\" :)'\n",
+				seen, cmd->name);
 	case COMPLETION_OPERAND_NONE:
 	case COMPLETION_OPERAND_COUNT:
 		break;

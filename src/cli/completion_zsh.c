@@ -19,6 +19,17 @@ static const char head[] =
 		"\t_osbx_transport \"$@\"\n"
 		"}\n"
 		"\n"
+		"_osbx_sandbox() {\n"
+		"\tlocal -a names=(${(f)\"$(osbx completion --list sandboxes 2>/dev/null)\"})\n"
+		"\t(( $#names )) && compadd \"$@\" -- $names\n"
+		"}\n"
+		"\n"
+		"_osbx_copy() {\n"
+		"\tlocal -a names=(${(f)\"$(osbx completion --list sandboxes 2>/dev/null)\"})\n"
+		"\t(( $#names )) && compadd \"$@\" -S '' -- ${^names}:\n"
+		"\t_files\n"
+		"}\n"
+		"\n"
 		"_osbx_start() {\n"
 		"\tcompadd \"$@\" -- @host\n"
 		"\t_osbx_image \"$@\"\n"
@@ -117,6 +128,13 @@ static int operand_add(const struct args_command *cmd, struct buf *out)
 		return completion_words(completion_operands(cmd), &words) < 0
 				       ? -1
 				       : buf_appendf(out, " \\\n\t\t\t'1: :(%s)'", words.p);
+	case COMPLETION_OPERAND_SANDBOX:
+		return buf_append_str(
+				out, cmd->stop_at_operand ? " \\\n\t\t\t'1:sandbox:_osbx_sandbox'"
+							    " '*:argument:_files'"
+							  : " \\\n\t\t\t'*:sandbox:_osbx_sandbox'");
+	case COMPLETION_OPERAND_COPY:
+		return buf_append_str(out, " \\\n\t\t\t'*:path:_osbx_copy'");
 	case COMPLETION_OPERAND_NONE:
 	case COMPLETION_OPERAND_COUNT:
 		break;

@@ -11,6 +11,8 @@ PATH=$tmp/bin:$PATH
 export PATH
 touch "$tmp/here/layout.tar" "$tmp/here/two words"
 "$OSBX" load -q --name deb:12 "oci:$OSBX_TEST_DATA/busybox" >/dev/null
+"$OSBX" run -d --network none --name box-1 @host sleep 1000 >/dev/null </dev/null
+"$OSBX" run -d --network none --name box-2 @host sleep 1000 >/dev/null </dev/null
 
 cat >"$tmp/ask.bash" <<-'END'
 	# usage: bash ask.bash SCRIPT LINE
@@ -75,6 +77,10 @@ for shell in bash zsh fish; do
 	offers $shell 'osbx run @' '@host' 'the image of this machine'
 	offers $shell 'osbx rmi d' 'deb:12 dir: docker-archive:' 'names of images'
 	offers $shell 'osbx completion ' 'bash fish zsh' 'words of a synopsis'
+	offers $shell 'osbx stop box' 'box-1 box-2' 'names of sandboxes'
+	offers $shell 'osbx stop box-1 box-2' 'box-2' 'more than one'
+	offers $shell 'osbx exec -it bo' 'box-1 box-2' 'the sandbox of a command'
+	offers $shell 'osbx cp l' 'layout.tar' 'a file to copy'
 	offers $shell 'osbx run --env-file l' 'layout.tar' 'files'
 	offers $shell 'osbx nonsense -' '' 'nothing for an unknown command, and no message'
 	like "$(offered $shell 'osbx run --seccomp ')" '(^| )default( |$)' 'words beside files'
@@ -94,6 +100,11 @@ if command -v zsh >/dev/null; then
 	offers zsh 'osbx run @host -' '' 'no options behind the image'
 fi
 
+# A colon that bash has split at is not offered again.
+command -v bash >/dev/null && offers bash 'osbx cp box' 'box-1: box-2:' 'bash: a sandbox to copy to or from'
+command -v zsh >/dev/null && offers zsh 'osbx cp box' 'box-1: box-2:' 'zsh: a sandbox to copy to or from'
+command -v fish >/dev/null && offers fish 'osbx cp box' 'box-1: box-2:' 'fish: a sandbox to copy to or from'
+
 # ---- the command itself
 for shell in bash zsh fish; do
 	run "$OSBX" completion $shell
@@ -102,6 +113,12 @@ for shell in bash zsh fish; do
 done
 osbx completion --list images
 is "$status:$out" '0:deb:12' 'list of images'
+osbx completion --list sandboxes
+is "$status:$out" '0:box-1
+box-2' 'list of sandboxes'
+"$OSBX" rm -f box-1 box-2 >/dev/null
+run env OSBX_RUNTIME="$tmp/none" OSBX_ROOT="$tmp/none" "$OSBX" completion --list sandboxes
+is "$status:$out" '0:' 'nowhere: none'
 osbx completion --list stars
 is "$status" 125 'list of something else'
 osbx completion tcsh
