@@ -15,6 +15,7 @@
 #include <osbx/error.h>
 #include <osbx/registry.h>
 #include <osbx/spec.h>
+#include <osbx/strv.h>
 
 struct config {
 	bool limits_best_effort;   /* [sandbox] limits=enforce|best-effort */
@@ -23,6 +24,12 @@ struct config {
 	uint32_t ids_count;
 	uint64_t unpack_max;               /* [store] unpack_max= */
 	struct registry_config registries; /* [registry "HOST"] … */
+	int64_t timeout_max_ms;            /* [sandbox] timeout_max=; of the API; 0: none */
+	struct strv serve_listen;          /* [serve] listen=, words */
+	struct strv serve_host_paths;      /* [serve] host_paths=, words, absolute */
+	char *serve_key_file;              /* [serve] api_key_file=, or NULL */
+	int64_t serve_create_wait_ms;      /* [serve] create_wait=; -1: not said */
+	uint64_t serve_sandboxes_max;      /* [serve] max_sandboxes=; 0: none */
 };
 
 /* Defaults. */

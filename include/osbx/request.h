@@ -22,7 +22,7 @@
 struct request_volume {
 	char *src;     /* absolute host path; with beneath a path that begins with it */
 	char *beneath; /* no link leads out of this directory; NULL: out of nothing */
-	char *sub;     /* path below src that is mounted instead, no link leads out of src; or NULL */
+	char *sub; /* path below src that is mounted instead, no link leads out of src; or NULL */
 	char *dst; /* absolute path inside */
 	bool read_only;
 };
@@ -104,6 +104,10 @@ int request_set_pids(struct sandbox_request *r, const char *text, struct error *
 		NONNULL(1, 2, 3);
 /* "enforce" or "best-effort". */
 int request_set_limits(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* Path of an image of a local transport, NULL for one that is known by name. Caller frees.
+ * ERRC_INVALID for a malformed reference. */
+int request_image_path(const char *image, char **out_path, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
 /* Everything that can be said without an image: names, lengths, absolute destinations, duplicates,
  * host names (RFC 1123, at most 64), labels, -t without a terminal is the caller's to check. */

@@ -38,6 +38,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_rmi,
 	&cmd_login,
 	&cmd_logout,
+	&cmd_serve,
 	&cmd_gc,
 	&cmd_doctor,
 	&cmd_version,

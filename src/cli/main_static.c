@@ -9,6 +9,7 @@ static const struct args_command *const own_commands[] = {
 	&cmd_run,
 	&cmd_keeper,
 	&cmd_exec,
+	&cmd_serve,
 };
 
 int main(int argc, char **argv)

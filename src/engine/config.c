@@ -69,6 +69,92 @@ static int set_unpack_max(void *out, const char *arg, const char *value, struct 
 	return 0;
 }
 
+/* Words between spaces, in place of what was said before. */
+static int set_words(struct strv *out, const char *key, const char *value, struct error *e)
+{
+	struct span rest = span_of(value);
+	struct span word;
+
+	strv_done(out);
+	while (span_next(&rest, ' ', &word)) {
+		autofree char *text = span_dup(word);
+
+		if (text && text[0] != '\0' && strv_add(out, text) < 0) {
+			return error_set(e, ERRC_LIMIT, "%s: too many", key);
+		}
+	}
+	return out->n > 0 ? 0 : error_set(e, ERRC_INVALID, "%s: expected something", key);
+}
+
+static int set_timeout_max(void *out, const char *arg, const char *value, struct error *e)
+{
+	struct config *c = out;
+
+	(void)arg;
+	return str_to_duration(value, &c->timeout_max_ms) < 0
+			       ? error_set(e, ERRC_INVALID,
+						 "timeout_max: expected a duration such as 24h")
+			       : 0;
+}
+
+static int set_listen(void *out, const char *arg, const char *value, struct error *e)
+{
+	struct config *c = out;
+
+	(void)arg;
+	return set_words(&c->serve_listen, "listen", value, e);
+}
+
+static int set_host_paths(void *out, const char *arg, const char *value, struct error *e)
+{
+	struct config *c = out;
+
+	(void)arg;
+	if (set_words(&c->serve_host_paths, "host_paths", value, e) < 0) {
+		return -1;
+	}
+	strv_for_each(&c->serve_host_paths, i) {
+		if (c->serve_host_paths.v[i][0] != '/') {
+			return error_set(e, ERRC_INVALID, "host_paths: expected absolute paths");
+		}
+	}
+	return 0;
+}
+
+static int set_key_file(void *out, const char *arg, const char *value, struct error *e)
+{
+	struct config *c = out;
+
+	(void)arg;
+	if (value[0] != '/') {
+		return error_set(e, ERRC_INVALID, "api_key_file: expected an absolute path");
+	}
+	free(c->serve_key_file);
+	c->serve_key_file = mem_strdup(value);
+	return 0;
+}
+
+static int set_create_wait(void *out, const char *arg, const char *value, struct error *e)
+{
+	struct config *c = out;
+
+	(void)arg;
+	return str_to_duration(value, &c->serve_create_wait_ms) < 0
+			       ? error_set(e, ERRC_INVALID,
+						 "create_wait: expected a duration such as 20s")
+			       : 0;
+}
+
+static int set_max_sandboxes(void *out, const char *arg, const char *value, struct error *e)
+{
+	struct config *c = out;
+
+	(void)arg;
+	return str_to_u64(value, UINT32_MAX, &c->serve_sandboxes_max) < 0
+			       ? error_set(e, ERRC_INVALID, "max_sandboxes: expected a number")
+			       : 0;
+}
+
 static struct registry_host *host_entry(struct registry_config *c, const char *name)
 {
 	for (size_t i = 0; i < c->hosts_n; i++) {
@@ -140,26 +226,20 @@ static int set_ca(void *out, const char *arg, const char *value, struct error *e
 static int set_search(void *out, const char *arg, const char *value, struct error *e)
 {
 	struct config *c = out;
-	struct span rest = span_of(value);
-	struct span word;
 
 	(void)arg;
-	strv_done(&c->registries.search);
-	while (span_next(&rest, ' ', &word)) {
-		autofree char *host = span_dup(word);
-
-		if (host && host[0] != '\0' && strv_add(&c->registries.search, host) < 0) {
-			return error_set(e, ERRC_LIMIT, "search: too many registries");
-		}
-	}
-	return c->registries.search.n > 0
-			       ? 0
-			       : error_set(e, ERRC_INVALID, "search: expected registry hosts");
+	return set_words(&c->registries.search, "search", value, e);
 }
 
 static const struct conf_key config_keys[] = {
 	{ "sandbox", "limits", set_limits },
 	{ "sandbox", "network", set_network },
+	{ "sandbox", "timeout_max", set_timeout_max },
+	{ "serve", "listen", set_listen },
+	{ "serve", "api_key_file", set_key_file },
+	{ "serve", "create_wait", set_create_wait },
+	{ "serve", "max_sandboxes", set_max_sandboxes },
+	{ "serve", "host_paths", set_host_paths },
 	{ "ids", "range", set_range },
 	{ "store", "unpack_max", set_unpack_max },
 	{ "registries", "search", set_search },
@@ -171,13 +251,16 @@ static const struct conf_key config_keys[] = {
 
 void config_init(struct config *c)
 {
-	*c = (struct config){ .network = SPEC_NETWORK_NONE };
+	*c = (struct config){ .network = SPEC_NETWORK_NONE, .serve_create_wait_ms = -1 };
 }
 
 void config_done(struct config *c)
 {
 	if (c) {
 		registry_config_done(&c->registries);
+		strv_done(&c->serve_listen);
+		strv_done(&c->serve_host_paths);
+		free(c->serve_key_file);
 		config_init(c);
 	}
 }
@@ -203,6 +286,7 @@ int config_load(struct config *out_config, struct error *e)
 	autofree char *user = user_file();
 	AUTO(config) struct config c = { .network = SPEC_NETWORK_NONE };
 
+	config_init(&c);
 	if (only && only[0] != '\0') {
 		if (conf_parse(only, config_keys, &c, e) < 0) {
 			return -1;

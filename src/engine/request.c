@@ -323,3 +323,14 @@ int request_change_cap(struct sandbox_request *r, const char *name, bool add, st
 	r->caps = add ? r->caps | CAPS_BIT(cap) : r->caps & ~CAPS_BIT(cap);
 	return 0;
 }
+
+int request_image_path(const char *image, char **out_path, struct error *e)
+{
+	AUTO(ref) struct ref ref = REF_INIT;
+
+	if (ref_parse(image, &ref, e) < 0) {
+		return -1;
+	}
+	*out_path = TAKE_PTR(ref.path);
+	return 0;
+}

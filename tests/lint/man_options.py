@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of the tables in src/cli and options of the manual pages are the same sets.
 
-A command is documented in man/osbx-COMMAND.1, or in the section ".Ss COMMAND" of man/osbx.1.
+A command is documented in man/osbx-COMMAND.1 or .8, or in the section ".Ss COMMAND" of man/osbx.1.
 usage: man_options.py ROOT
 """
 import glob
@@ -52,11 +52,11 @@ def main(root):
     if len(commands) < 5:
         problems.append('fewer than five commands found in src/cli: this check reads the tables wrongly')
     for command, options in commands.items():
-        page = os.path.join(root, f'man/osbx-{command}.1')
         text = section(main_page, command)
-        if os.path.exists(page):
-            with open(page, encoding='utf-8') as f:
-                text = f.read()
+        for page in (os.path.join(root, f'man/osbx-{command}.{number}') for number in (1, 8)):
+            if os.path.exists(page):
+                with open(page, encoding='utf-8') as f:
+                    text = f.read()
         if text is None:
             problems.append(f'{command}: no page man/osbx-{command}.1 and no ".Ss {command}" in man/osbx.1')
             continue
