@@ -10,9 +10,10 @@
  * 1006. A connection that is lost ends in every state. DRAINING reads on and drops what it reads: a
  * socket that is closed with bytes unread is reset, and the reset may overtake our close frame.
  *
- * on_close is only called from the loop, never from within a function of this module: what a send
- * finds out waits in is_lost for the kick timer. The owner may free the websocket in any callback:
- * depth counts the calls that are still to return, the last of them frees.
+ * A send that fails only makes us mute: what the peer said before it left is still read, up to the
+ * end, where on_close is due. So on_close is only called from the loop, never from within a
+ * function of this module. The owner may free the websocket in any callback: depth counts the
+ * calls that are still to return, the last of them frees.
  */
 #include <assert.h>
 #include <errno.h>
@@ -62,7 +63,8 @@ struct websocket {
 	int64_t heard_ms;
 	uint16_t code; /* for on_close */
 	bool is_paused;
-	bool is_lost;
+	bool is_lost;   /* the loop has failed us */
+	bool is_mute;   /* nothing can be sent any more */
 	bool is_pinged; /* since something was heard */
 	bool is_dead;
 	unsigned int depth;
@@ -132,6 +134,13 @@ size_t websocket_pending(const struct websocket *ws)
 	return ws->out.n - ws->out_at;
 }
 
+static void mute(struct websocket *ws)
+{
+	ws->is_mute = true;
+	buf_done(&ws->out);
+	ws->out_at = 0;
+}
+
 /* Keep what could not be sent. */
 static void out_keep(struct websocket *ws, const void *p, size_t n)
 {
@@ -166,7 +175,7 @@ static void frame_send(struct websocket *ws, enum ws_opcode opcode, struct span 
 	size_t head_n = ws_head(opcode, data.n, head);
 	size_t sent = 0;
 
-	if (ws->is_dead || ws->is_lost) {
+	if (ws->is_dead || ws->is_mute) {
 		return;
 	}
 	if (websocket_pending(ws) == 0) {
@@ -178,7 +187,7 @@ static void frame_send(struct websocket *ws, enum ws_opcode opcode, struct span 
 		ssize_t n = send_now(ws, parts, ARRAY_SIZE(parts));
 
 		if (n < 0) {
-			lose(ws);
+			mute(ws);
 			return;
 		}
 		sent = (size_t)n;
@@ -338,8 +347,8 @@ static void out_flush(struct websocket *ws)
 	ssize_t n = send_now(ws, &part, 1);
 
 	if (n < 0) {
-		end(ws, WS_CLOSE_LOST);
-		return;
+		mute(ws);
+		n = 0;
 	}
 	ws->out_at += (size_t)n;
 	if (websocket_pending(ws) == 0) {
@@ -560,7 +569,7 @@ static void handshake_answer(struct websocket *ws, const char *accept_key)
 	assert(r == 0);
 	(void)r;
 	if (n < 0) {
-		lose(ws);
+		mute(ws);
 	} else if ((size_t)n < head.n) {
 		out_keep(ws, head.p + n, head.n - (size_t)n);
 	}

@@ -239,8 +239,8 @@ START_TEST(types)
 		"multipart/form-data boundary=a",
 		"multipart/mixed; boundary=a",
 		"application/json",
-		"multipart/form-data; boundary="
-		"0123456789012345678901234567890123456789012345678901234567890123456789a",
+		("multipart/form-data; boundary="
+		 "0123456789012345678901234567890123456789012345678901234567890123456789a"),
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {

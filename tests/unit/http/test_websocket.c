@@ -237,6 +237,21 @@ START_TEST(the_peer_is_lost)
 }
 END_TEST
 
+START_TEST(what_a_lost_peer_said_is_heard)
+{
+	open_now();
+	send_frame(0x81, "last", 4);
+	peer_hang_up(&client);
+	websocket_send_text(socket_now, span_of("nobody is there"));
+	websocket_send_text(socket_now, span_of("nor now"));
+	ck_assert_uint_eq(websocket_pending(socket_now), 0);
+	ck_assert_int_eq(closed, 0);
+	PEER_UNTIL(closed);
+	ck_assert_int_eq(closed, 1006);
+	ck_assert_str_eq(told.p, "text:last;");
+}
+END_TEST
+
 START_TEST(a_broken_frame)
 {
 	static const struct {
@@ -418,6 +433,7 @@ int main(void)
 	tcase_add_test(tc, messages_both_ways);
 	tcase_add_loop_test(tc, the_peer_closes, 0, 3);
 	tcase_add_test(tc, the_peer_is_lost);
+	tcase_add_test(tc, what_a_lost_peer_said_is_heard);
 	tcase_add_loop_test(tc, a_broken_frame, 0, 5);
 	tcase_add_test(tc, the_server_closes);
 	tcase_add_test(tc, a_long_reason_is_cut_between_characters);
