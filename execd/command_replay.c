@@ -18,20 +18,8 @@ void command_replay_done(struct command_replay *r)
 	part_done(&r->newer);
 }
 
-/* Events end with an empty line, and hold none. */
-static uint64_t events_count(struct span s)
-{
-	uint64_t n = 0;
-	const char *at = NULL;
-
-	while (s.n > 1 && (at = memmem(s.p, s.n, "\n\n", 2))) {
-		s = span_from(s, (size_t)(at - s.p) + 2);
-		n++;
-	}
-	return n;
-}
-
-void command_replay_put(struct command_replay *r, struct span events, uint64_t eid, bool is_whole)
+void command_replay_put(
+		struct command_replay *r, struct span events, uint64_t first_eid, bool is_whole)
 {
 	const bool was_broken = r->is_broken;
 
@@ -41,19 +29,22 @@ void command_replay_put(struct command_replay *r, struct span events, uint64_t e
 		return;
 	}
 	if (r->newer.events.n >= COMMAND_REPLAY_BYTES) {
-		part_done(&r->older);
+		struct command_replay_part emptied = r->older;
+
+		buf_reset(&emptied.events);
 		r->older = r->newer;
-		r->newer = (struct command_replay_part){ .first_eid = 0 };
+		r->newer = emptied;
 	}
-	if (r->newer.first_eid == 0) {
+	if (r->newer.events.n == 0) {
 		r->newer.events.max = PART_MAX;
-		r->newer.first_eid = eid + 1 - events_count(events);
+		r->newer.first_eid = first_eid;
 	}
 	if (buf_append(&r->newer.events, events.p, events.n) < 0) {
 		command_replay_done(r);
 	}
 }
 
+/* Events end with an empty line, and hold none. */
 static struct span part_get(const struct command_replay_part *p, uint64_t after)
 {
 	struct span s = buf_span(&p->events);

@@ -29,10 +29,10 @@ struct command_replay {
 	bool is_broken; /* an event has begun whose beginning was not kept */
 };
 
-/* Add events, the last of which has this eid; is_whole: that one is complete. What is too much to
- * be kept makes a gap, also for what was there before it. */
-void command_replay_put(struct command_replay *r, struct span events, uint64_t eid, bool is_whole)
-		NONNULL(1);
+/* Add events, the first of which has this eid; is_whole: the last one is complete. What is too much
+ * to be kept makes a gap, also for what was there before it. */
+void command_replay_put(struct command_replay *r, struct span events, uint64_t first_eid,
+		bool is_whole) NONNULL(1);
 /* Events with an eid above after, borrowed; a gap is passed over. */
 void command_replay_get(const struct command_replay *r, uint64_t after, struct span out_parts[2])
 		NONNULL(1, 3);

@@ -27,11 +27,7 @@
 struct events command_events(struct command *c)
 {
 	c->table->out.max = STREAM_OUT_MAX;
-	return (struct events){
-		.out = &c->table->out,
-		.eid = c->eid,
-		.wall_ms = clock_wall_ms(),
-	};
+	return events_of(&c->table->out, c->eid, clock_wall_ms());
 }
 
 static bool is_open(const struct command *c)
@@ -43,13 +39,13 @@ void command_flush(struct command *c, const struct events *ev)
 {
 	struct buf *out = &c->table->out;
 
-	c->eid = ev->eid;
 	if (out->n > 0) {
-		command_replay_put(&c->replay, buf_span(out), c->eid, !is_open(c));
+		command_replay_put(&c->replay, buf_span(out), c->eid + 1, !is_open(c));
 		if (c->rq) {
 			http_write(c->rq, buf_span(out));
 		}
 	}
+	c->eid = ev->eid;
 	buf_reset(out);
 	if (out->cap > STREAM_OUT_KEEP) {
 		buf_done(out);

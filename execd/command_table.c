@@ -132,7 +132,7 @@ struct command *command_new(struct commands *t, const struct command_wish *w)
 		c->streams[i] = (struct command_stream){
 			.command = c,
 			.fd = -1,
-			.lines = LINES_INIT(types[i]),
+			.lines = lines_of(types[i]),
 			.rest = BUF_INIT(COMMAND_READ_BYTES),
 		};
 	}

@@ -25,7 +25,17 @@ static void put_str(struct buf *out, const char *s)
 	put(out, s, strlen(s));
 }
 
-static void put_u64(struct buf *out, uint64_t v)
+struct events events_of(struct buf *out, uint64_t eid, int64_t wall_ms)
+{
+	struct events ev = { .out = out, .eid = eid };
+
+	ev.tail_n = (size_t)snprintf(ev.tail, sizeof(ev.tail),
+			",\"timestamp\":%lld,\"eid\":", (long long)wall_ms);
+	assert(ev.tail_n < sizeof(ev.tail));
+	return ev;
+}
+
+static char *digits_put(char *to, uint64_t v)
 {
 	char digits[24];
 	size_t at = sizeof(digits);
@@ -34,7 +44,10 @@ static void put_u64(struct buf *out, uint64_t v)
 		digits[--at] = (char)('0' + v % 10);
 		v /= 10;
 	} while (v > 0);
-	put(out, digits + at, sizeof(digits) - at);
+	while (at < sizeof(digits)) {
+		*to++ = digits[at++];
+	}
+	return to;
 }
 
 static void event_begin(const struct events *ev, const char *type)
@@ -44,13 +57,20 @@ static void event_begin(const struct events *ev, const char *type)
 	put_str(ev->out, "\"");
 }
 
+static void text_room(struct buf *out, size_t n);
+
+/* Every line ends so: copies of a fixed size, with room behind them, are a few instructions. */
 static void event_end(struct events *ev)
 {
-	put_str(ev->out, ",\"timestamp\":");
-	put_u64(ev->out, (uint64_t)ev->wall_ms);
-	put_str(ev->out, ",\"eid\":");
-	put_u64(ev->out, ++ev->eid);
-	put_str(ev->out, "}\n\n");
+	struct buf *out = ev->out;
+
+	text_room(out, 0);
+	char *to = out->p + out->n;
+
+	memcpy(to, ev->tail, EVENT_TAIL_ROOM);
+	to = digits_put(to + ev->tail_n, ++ev->eid);
+	memcpy(to, "}\n\n", 3);
+	out->n = (size_t)(to + 3 - out->p);
 }
 
 static void text_whole(struct buf *out, const char *s)
@@ -89,7 +109,10 @@ void event_complete(struct events *ev, int64_t execution_ms)
 {
 	event_begin(ev, "execution_complete");
 	put_str(ev->out, ",\"execution_time\":");
-	put_u64(ev->out, execution_ms > 0 ? (uint64_t)execution_ms : 0);
+	text_room(ev->out, 0);
+	ev->out->n = (size_t)(digits_put(ev->out->p + ev->out->n,
+					      execution_ms > 0 ? (uint64_t)execution_ms : 0) -
+			      ev->out->p);
 	event_end(ev);
 }
 
@@ -230,22 +253,64 @@ static bool put_high(struct event_text *t, struct span s, size_t *at, char **to)
 	return true;
 }
 
-/* Room for all of s has been made. */
-static void text_encode(struct event_text *t, struct span s, struct buf *out)
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Not zero where a byte of x is zero; false alarms only behind a true one. */
+static uint64_t zero_bytes(uint64_t x)
+{
+	return (x - EACH(1)) & ~x & EACH(0x80);
+}
+
+/* Do all eight bytes stand for themselves? */
+static bool are_plain(uint64_t x)
+{
+	uint64_t bad = (x | ((x - EACH(0x20)) & ~x)) & EACH(0x80); /* not ASCII, or below blank */
+
+	bad |= zero_bytes((x & ~EACH(4)) ^ EACH('"')); /* and '&' */
+	bad |= zero_bytes((x & ~EACH(2)) ^ EACH('<')); /* and '>' */
+	bad |= zero_bytes(x ^ EACH('\\'));
+	return bad == 0;
+}
+
+/* Copy bytes that stand for themselves. How many. */
+static size_t plain_copy(char *to, struct span s)
+{
+	size_t n = 0;
+	uint64_t x = 0;
+
+	while (n + sizeof(x) <= s.n) {
+		memcpy(&x, s.p + n, sizeof(x));
+		if (!are_plain(x)) {
+			break;
+		}
+		memcpy(to + n, &x, sizeof(x));
+		n += sizeof(x);
+	}
+	while (n < s.n && class_of((unsigned char)s.p[n]) == TEXT_PLAIN) {
+		to[n] = s.p[n];
+		n++;
+	}
+	return n;
+}
+
+static bool is_line_end(char c)
+{
+	return c == '\n' || c == '\r';
+}
+
+/* Room for all of s has been made. Bytes taken: all, or up to the end of a line. */
+static size_t text_encode(struct event_text *t, struct span s, struct buf *out, bool is_line)
 {
 	char *to = out->p + out->n;
 	size_t at = 0;
 	bool more = true;
 
-	while (more && at < s.n) {
-		size_t from = at;
+	while (more) {
+		size_t n = plain_copy(to, span_from(s, at));
 
-		while (at < s.n && class_of((unsigned char)s.p[at]) == TEXT_PLAIN) {
-			at++;
-		}
-		memcpy(to, s.p + from, at - from);
-		to += at - from;
-		if (at == s.n) {
+		to += n;
+		at += n;
+		if (at == s.n || (is_line && is_line_end(s.p[at]))) {
 			break;
 		}
 		if (class_of((unsigned char)s.p[at]) == TEXT_SPECIAL) {
@@ -255,6 +320,7 @@ static void text_encode(struct event_text *t, struct span s, struct buf *out)
 		}
 	}
 	out->n = (size_t)(to - out->p);
+	return more ? at : s.n;
 }
 
 static void text_room(struct buf *out, size_t n)
@@ -298,7 +364,7 @@ void event_text_put(struct event_text *t, struct span bytes, struct buf *out)
 	}
 	if (bytes.n > 0) {
 		text_room(out, bytes.n);
-		text_encode(t, bytes, out);
+		(void)text_encode(t, bytes, out, false);
 	}
 }
 
@@ -311,52 +377,58 @@ void event_text_end(struct event_text *t, struct buf *out)
 	}
 }
 
+struct lines lines_of(const char *type)
+{
+	struct lines l = { .part = BUF_INIT(EVENT_LINE_MAX) };
+
+	l.head_n = (size_t)snprintf(l.head, sizeof(l.head), "{\"type\":\"%s\",\"text\":\"", type);
+	assert(l.head_n < sizeof(l.head));
+	return l;
+}
+
 void lines_done(struct lines *l)
 {
 	buf_done(&l->part);
 }
 
-void lines_open(struct lines *l, struct events *ev)
+static void line_begin(const struct lines *l, struct buf *out)
 {
-	if (l->is_open || l->part.n == 0) {
-		return;
-	}
-	text_room(ev->out, l->part.n);
-	event_begin(ev, l->type);
-	put_str(ev->out, ",\"text\":\"");
-	event_text_put(&l->text, buf_span(&l->part), ev->out);
-	buf_done(&l->part);
-	l->is_open = true;
+	memcpy(out->p + out->n, l->head, EVENT_HEAD_ROOM);
+	out->n += l->head_n;
 }
 
 static void line_end(struct lines *l, struct events *ev)
 {
 	event_text_end(&l->text, ev->out);
-	put_str(ev->out, "\"");
+	text_room(ev->out, 0);
+	ev->out->p[ev->out->n++] = '"';
 	event_end(ev);
 	l->is_open = false;
 }
 
-/* A line whose end is known, and which begins with what is kept. */
-static void line_put(struct lines *l, struct span rest, struct events *ev)
+void lines_open(struct lines *l, struct events *ev)
 {
-	const bool is_empty = !l->is_open && l->part.n == 0 && rest.n == 0;
-
-	text_room(ev->out, l->part.n + rest.n);
-	if (!l->is_open) {
-		event_begin(ev, l->type);
-		put_str(ev->out, ",\"text\":\"");
-		event_text_put(&l->text, buf_span(&l->part), ev->out);
+	if (l->is_open) {
+		return;
 	}
-	/* Memory of a long one is not kept for the short ones that follow. */
-	if (l->part.n > 0) {
-		buf_done(&l->part);
-	}
-	event_text_put(&l->text, is_empty ? span_of("\n") : rest, ev->out);
-	line_end(l, ev);
+	text_room(ev->out, l->part.n);
+	line_begin(l, ev->out);
+	event_text_put(&l->text, buf_span(&l->part), ev->out);
+	buf_done(&l->part);
+	l->is_open = true;
 }
 
-/* Offset of the first LF or CR, or n. */
+static void part_put(struct lines *l, struct span s, struct events *ev)
+{
+	if (!l->is_open && l->part.n + s.n <= EVENT_LINE_MAX) {
+		put(&l->part, s.p, s.n);
+		return;
+	}
+	lines_open(l, ev);
+	event_text_put(&l->text, s, ev->out);
+}
+
+/* Offset of the first end of a line, or n. */
 static size_t line_len(struct span s)
 {
 	const char *lf = memchr(s.p, '\n', s.n);
@@ -366,18 +438,44 @@ static size_t line_len(struct span s)
 	return cr ? (size_t)(cr - s.p) : n;
 }
 
-static void part_put(struct lines *l, struct span s, struct events *ev)
+/* A line, or its rest when something of it is kept or its event is open. Its length, or that of s
+ * when it does not end there. */
+static size_t line_go_on(struct lines *l, struct span s, struct events *ev)
 {
-	if (!l->is_open && l->part.n + s.n <= EVENT_LINE_MAX) {
-		put(&l->part, s.p, s.n);
-		return;
-	}
-	if (!l->is_open && l->part.n == 0) {
-		put(&l->part, s.p, 1);
-		s = span_from(s, 1);
+	size_t n = line_len(s);
+
+	if (n == s.n) {
+		part_put(l, s, ev);
+		return n;
 	}
 	lines_open(l, ev);
-	event_text_put(&l->text, s, ev->out);
+	event_text_put(&l->text, (struct span){ .p = s.p, .n = n }, ev->out);
+	line_end(l, ev);
+	return n;
+}
+
+/* The usual case, in one pass: a whole line. What has no end is taken back, and kept. */
+static size_t line_whole(struct lines *l, struct span s, struct events *ev)
+{
+	struct buf *out = ev->out;
+	size_t before = out->n;
+
+	text_room(out, s.n);
+	line_begin(l, out);
+	size_t n = text_encode(&l->text, s, out, true);
+
+	if (n == s.n) {
+		out->n = before;
+		l->text.cut_n = 0;
+		part_put(l, s, ev);
+		return n;
+	}
+	if (n == 0) {
+		memcpy(out->p + out->n, "\\n", 2);
+		out->n += 2;
+	}
+	line_end(l, ev);
+	return n;
 }
 
 size_t lines_feed(struct lines *l, struct span data, struct events *ev, size_t out_max)
@@ -392,16 +490,10 @@ size_t lines_feed(struct lines *l, struct span data, struct events *ev, size_t o
 		if (rest.n == 0) {
 			break;
 		}
-		size_t n = line_len(rest);
-		struct span line = { .p = rest.p, .n = n };
+		bool is_new = !l->is_open && l->part.n == 0;
+		size_t n = is_new ? line_whole(l, rest, ev) : line_go_on(l, rest, ev);
 
-		if (n == rest.n) {
-			part_put(l, line, ev);
-			rest = span_from(rest, n);
-			break;
-		}
-		line_put(l, line, ev);
-		l->after_cr = rest.p[n] == '\r';
+		l->after_cr = n < rest.n && rest.p[n] == '\r';
 		rest = span_from(rest, n + 1);
 	}
 	return data.n - rest.n;
@@ -410,6 +502,7 @@ size_t lines_feed(struct lines *l, struct span data, struct events *ev, size_t o
 void lines_end(struct lines *l, struct events *ev)
 {
 	if (l->is_open || l->part.n > 0) {
-		line_put(l, (struct span){ .p = "", .n = 0 }, ev);
+		lines_open(l, ev);
+		line_end(l, ev);
 	}
 }

@@ -18,12 +18,18 @@
 
 #define EVENT_LINE_MAX (256U << 10) /* bytes of a line without its end that are kept */
 
-/* What is behind each event. */
+#define EVENT_TAIL_ROOM 48
+
+/* Events of one command at one moment. */
 struct events {
-	struct buf *out; /* borrowed, large enough by construction */
-	uint64_t eid;    /* of the last event; 1 is the first */
-	int64_t wall_ms; /* "timestamp" */
+	struct buf *out;            /* borrowed, large enough by construction */
+	uint64_t eid;               /* of the last event; 1 is the first */
+	char tail[EVENT_TAIL_ROOM]; /* ,"timestamp":…,"eid": */
+	size_t tail_n;
 };
+
+/* Begin to append to out; eid is that of the last event, 0 before the first. */
+struct events events_of(struct buf *out, uint64_t eid, int64_t wall_ms) NONNULL(1) MUST_CHECK;
 
 /* {"type":"init","text":id} */
 void event_init(struct events *ev, const char *id) NONNULL(1, 2);
@@ -50,19 +56,19 @@ void event_text_end(struct event_text *t, struct buf *out) NONNULL(1, 2);
  * CR or CR LF. An empty line is "\n". A line of more than EVENT_LINE_MAX bytes is not kept until
  * its end: its event is begun, and stays open over several calls; no other event may come between.
  */
+#define EVENT_HEAD_ROOM 32
+
 struct lines {
-	const char *type;
+	char head[EVENT_HEAD_ROOM]; /* {"type":"stdout","text":" */
+	size_t head_n;
 	struct buf part; /* of a line without its end */
 	struct event_text text;
 	bool after_cr;
 	bool is_open; /* in the events' buffer stands the beginning of an event */
 };
 
-#define LINES_INIT(type_name)                                               \
-	{                                                                   \
-		.type = (type_name), .part = BUF_INIT(EVENT_LINE_MAX + 1U), \
-	}
-
+/* Lines of a type of event, "stdout" or "stderr". */
+struct lines lines_of(const char *type) NONNULL(1) MUST_CHECK;
 void lines_done(struct lines *l);
 /* Read bytes until ev->out has out_max bytes or more. How many were taken. */
 size_t lines_feed(struct lines *l, struct span data, struct events *ev, size_t out_max)

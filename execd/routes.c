@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
 #include "commands.h"
+#include "files.h"
 #include "routes.h"
 
 static void ping(struct http_req *rq)
@@ -50,6 +51,9 @@ const struct http_route routes[] = {
 	{ HTTP_GET, "/command/status/{id}", command_status, 0, 0 },
 	{ HTTP_GET, "/command/{id}/logs", command_logs, 0, 0 },
 	{ HTTP_GET, "/command/{id}/resume", command_resume, 0, 0 },
+
+	FILES_ROUTES(""),
+	FILES_ROUTES(FILES_IDENTITY_PREFIX),
 
 	{ HTTP_GET, "/v1/isolated/capabilities", isolated_capabilities, 0, 0 },
 	{ 0, "/v1/isolated/{rest*}", isolated_none, ANY, 0 },
