@@ -15,6 +15,7 @@
 
 #include <osbx/compiler.h>
 #include <osbx/error.h>
+#include <osbx/execd_proto.h>
 #include <osbx/http.h>
 #include <osbx/json.h>
 #include <osbx/strv.h>
@@ -58,11 +59,12 @@ void files_remove_dirs(struct http_req *rq) NONNULL(1);
 /* A request in its worker. */
 struct files {
 	struct http_req *rq;
-	int root_fd;              /* O_PATH of "/" */
-	int proc_fd;              /* /proc, checked to be the kernel's */
-	const char *invalid_code; /* of the error body when the error is ERRC_INVALID */
-	const char *cwd;          /* absolute: what relative paths begin at */
-	const struct strv *env;   /* for "$NAME" in paths; NULL: none but HOME */
+	const struct execd_process *main; /* NULL: not started yet */
+	int root_fd;                      /* O_PATH of "/" */
+	int proc_fd;                      /* /proc, checked to be the kernel's */
+	const char *invalid_code;         /* of the error body when the error is ERRC_INVALID */
+	const char *cwd;                  /* absolute: what relative paths begin at */
+	const struct strv *env;           /* for "$NAME" in paths; NULL: none but HOME */
 	uint32_t ids_max;
 	struct passwd_user user;  /* who the worker is */
 	struct passwd_book names; /* of users and groups */
