@@ -45,6 +45,7 @@ class Method:
     sample: Callable  # (contest, peer) -> float
     warmup: int
     outside: bool = False  # taken by the bench's own user, of processes that may not be looked into
+    end: Callable | None = None  # (contest, peer), after the last round
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Contest:
     place: places.Place
     stderr: int = field(default_factory=lambda: os.memfd_create("stderr"))
     stdout: int = field(default_factory=lambda: os.memfd_create("stdout"))
+    alive: set[str] = field(default_factory=set)  # peers of which a sandbox runs (detached.py)
 
     def run_job(self, peer, words, fresh):
         job = peer.run(self.place, words, fresh)
@@ -349,6 +351,8 @@ def rounds(contest, peers, count):
             value = attempt(method.sample, contest, peer, failures)
             if value is not None and r >= 0:
                 samples[peer.name].append(value)
+    for peer in peers if method.end else []:
+        attempt(method.end, contest, peer, failures)
     return samples, failures
 
 

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from detached import Detached
 from measure import Job, failure
 
 FLOOR_ITERATIONS = "5"
@@ -26,6 +27,7 @@ class Peer:
     run: Callable | None = None  # (place, words, fresh) -> Job
     unpack: Callable | None = None  # (place, fresh) -> Job
     pull: Callable | None = None  # (place, fresh) -> Job
+    detached: Detached | None = None
     prepare: Callable | None = None  # (place)
     every: int = 1  # takes part in each n-th round
     linger_s: float = 0  # it tidies up in the background, at the next one's cost
@@ -51,6 +53,18 @@ def osbx_prepare(place):
 def osbx_run(place, words, _fresh):
     return Job([place.programs["osbx"], "run", "--network", "none",
                 f"oci:{place.images['busybox'].ref}", *words], place.env())
+
+
+def osbx_job(place, *words):
+    return Job([place.programs["osbx"], *words], place.env())
+
+
+OSBX_DETACHED = Detached(
+    lambda place, name, words: osbx_job(place, "run", "-d", "--name", name, "--network", "none",
+                                        f"oci:{place.images['busybox'].ref}", *words),
+    lambda place, name, words: osbx_job(place, "exec", name, *words),
+    lambda place, names: osbx_job(place, "rm", "-q", "-f", *names),
+    lambda place: osbx_job(place, "ps", "-aq"))
 
 
 def osbx_fresh(place, fresh, words):
@@ -114,6 +128,18 @@ def runtime_run(runtime):
     return make
 
 
+def runtime_detached(runtime):
+    def job(place, *words):
+        return Job([place.programs[runtime], "--root", str(place.tmpfs / runtime), *words],
+                   place.env())
+
+    return Detached(
+        lambda place, name, words: job(place, "run", "--detach", "--bundle",
+                                       str(bundle(place, runtime, words)), name),
+        lambda place, name, words: job(place, "exec", name, *words),
+        lambda place, names: job(place, "delete", "--force", names[0]))
+
+
 # -- podman ------------------------------------------------------------------------------------
 
 
@@ -135,6 +161,20 @@ def podman_run(place, words, _fresh):
     return Job([*podman(place, place.dir, place.tmpfs), "run", "--rm", "--network", "none",
                 "--cgroups", "disabled", *(limits if place.actor.uid == 0 else []),
                 (place.dir / "podman-image").read_text(), *words], place.env())
+
+
+def podman_job(place, *words):
+    return Job([*podman(place, place.dir, place.tmpfs), *words], place.env())
+
+
+PODMAN_DETACHED = Detached(
+    lambda place, name, words: podman_job(
+        place, "run", "-d", "--name", name, "--network", "none", "--cgroups", "disabled",
+        *(("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+          if place.actor.uid == 0 else ()),
+        (place.dir / "podman-image").read_text(), *words),
+    lambda place, name, words: podman_job(place, "exec", name, *words),
+    lambda place, names: podman_job(place, "rm", "-f", "-t", "0", *names))
 
 
 def podman_unpack(place, fresh):
@@ -200,12 +240,13 @@ def floor_run(place, _words, fresh):
 
 
 PEERS = {peer.name: peer for peer in [
-    Peer("osbx", "osbx", ("version",), osbx_run, osbx_unpack, osbx_pull, osbx_prepare),
-    Peer("crun", "crun", run=runtime_run("crun")),
-    Peer("runc", "runc", run=runtime_run("runc")),
+    Peer("osbx", "osbx", ("version",), osbx_run, osbx_unpack, osbx_pull, OSBX_DETACHED,
+         osbx_prepare),
+    Peer("crun", "crun", run=runtime_run("crun"), detached=runtime_detached("crun")),
+    Peer("runc", "runc", run=runtime_run("runc"), detached=runtime_detached("runc")),
     Peer("bwrap", "bwrap", run=bwrap_run),
     Peer("podman", "podman", run=podman_run, unpack=podman_unpack, pull=podman_pull,
-         prepare=podman_prepare, every=10, linger_s=0.3),
+         detached=PODMAN_DETACHED, prepare=podman_prepare, every=10, linger_s=0.3),
     Peer("umoci", "umoci", unpack=umoci_unpack),
     Peer("skopeo+umoci", "skopeo", pull=skopeo_pull),
     Peer("igzip", "igzip", unpack=igzip_unpack),
