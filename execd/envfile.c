@@ -20,11 +20,17 @@ struct reader {
 	struct buf value;
 };
 
+/* Not the NUL at the end of the set. */
+static bool is_in(char c, const char *set)
+{
+	return c != '\0' && strchr(set, c);
+}
+
 static size_t skip(struct span s, const char *set)
 {
 	size_t n = 0;
 
-	while (n < s.n && s.p[n] != '\0' && strchr(set, s.p[n])) {
+	while (n < s.n && is_in(s.p[n], set)) {
 		n++;
 	}
 	return n;
@@ -32,7 +38,7 @@ static size_t skip(struct span s, const char *set)
 
 static size_t name_len(struct span s)
 {
-	return s.n > 0 && s.p[0] != '\0' && strchr(NAME_FIRST, s.p[0]) ? skip(s, NAME_MORE) : 0;
+	return s.n > 0 && is_in(s.p[0], NAME_FIRST) ? skip(s, NAME_MORE) : 0;
 }
 
 static void line_skip(struct reader *r)
@@ -118,7 +124,7 @@ static bool value_plain(struct reader *r)
 	const char *end = r->rest.n > 0 ? memchr(r->rest.p, '\n', r->rest.n) : NULL;
 	struct span line = { .p = r->rest.p, .n = end ? (size_t)(end - r->rest.p) : r->rest.n };
 
-	while (line.n > 0 && strchr(BLANKS, line.p[line.n - 1])) {
+	while (line.n > 0 && is_in(line.p[line.n - 1], BLANKS)) {
 		line.n--;
 	}
 	while (line.n > 0) {

@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "files.h"
 #include "routes.h"
+#include "sessions.h"
 
 static void ping(struct http_req *rq)
 {
@@ -54,6 +55,10 @@ const struct http_route routes[] = {
 
 	FILES_ROUTES(""),
 	FILES_ROUTES(FILES_IDENTITY_PREFIX),
+
+	{ HTTP_POST, "/session", session_post, 0, 0 },
+	{ HTTP_POST, "/session/{id}/run", session_run, 0, 0 },
+	{ HTTP_DELETE, "/session/{id}", session_delete, 0, 0 },
 
 	{ HTTP_GET, "/v1/isolated/capabilities", isolated_capabilities, 0, 0 },
 	{ 0, "/v1/isolated/{rest*}", isolated_none, ANY, 0 },
