@@ -4,14 +4,13 @@
  * initproto - the handshake between the keeper and the process that becomes a sandbox's PID 1.
  *
  * parent (runtime/launch.c)            child (runtime/init.c)             execd (same pid)
- *   clone3(namespaces, pidfd)      ──▶  network namespace, loopback
+ *   clone3(namespaces, pidfd)      ──▶  private mounts, host name
  *   on_clone(), idmap_write()
  *   ── IDS_DONE {trees 0..7} ────────▶  root of the namespace
- *   ── TREES {more trees} … ─────────▶
+ *   ── TREES {more trees} … ─────────▶  steps: root, mounts, /dev …
+ *   netns_make(), attach_net()
+ *   ── NET_DONE {network namespace} ─▶  enters it; /sys and the mounts above it
  *   meanwhile()
- *   ◀──────────────────────── READY ──  steps: root, mounts, /dev …
- *   attach_net()
- *   ── NET_DONE ─────────────────────▶
  *   record_pid()
  *   ── GO ───────────────────────────▶  execveat(execd memfd)  ──▶         enter()
  *   ◀───────────────────────────────────────────────────────────── UP ──
@@ -34,7 +33,6 @@ enum init_msg {
 	INIT_MSG_IDS_DONE,
 	INIT_MSG_TREES,
 	INIT_MSG_NET_DONE,
-	INIT_MSG_READY,
 	INIT_MSG_GO,
 	INIT_MSG_UP,
 	INIT_MSG_ERROR,
@@ -44,7 +42,6 @@ enum init_msg {
 enum init_stage {
 	INIT_STAGE_CLONED, /* waits for ids */
 	INIT_STAGE_IDS,    /* has ids; more trees may follow */
-	INIT_STAGE_READY,  /* all its namespaces are there; the network may be attached */
 	INIT_STAGE_NET,    /* network is there */
 	INIT_STAGE_GONE,   /* execd is starting */
 	INIT_STAGE_UP,     /* execd serves; end of the protocol */

@@ -16,16 +16,16 @@
 
 /* What the caller does on the way, in this order; NULL where there is nothing to do. */
 struct launch_ops {
-	/* The child exists and makes namespaces: complete the map and the directories of the trees
-	 * that the spec names. */
+	/* The child exists: complete the map and the directories of the trees that the spec names.
+	 */
 	int (*on_clone)(void *ctx, struct error *e);
-	/* The child has all that it mounts: do what it does not wait for. */
-	int (*meanwhile)(void *ctx, struct error *e);
-	/* Give the new network namespace its links. */
-	int (*attach_net)(void *ctx, pid_t pid, struct error *e);
-	/* Put the pid on record before anything of the guest runs. */
+	/* Give the new network namespace, which the process will enter, its links. */
+	int (*attach_net)(void *ctx, pid_t pid, int netns_fd, struct error *e);
+	/* Put the pid on record, before anything of the guest runs, and what is to be executed in
+	 * the spec's descriptors. */
 	int (*record_pid)(void *ctx, pid_t pid, struct error *e);
-	/* What is sent to execd now is there when it is up. */
+	/* The child waits for nothing any more. What is sent to execd now is there when it is up.
+	 */
 	int (*before_up)(void *ctx, int control_fd, struct error *e);
 	void *ctx;
 };

@@ -66,6 +66,10 @@ struct mount_ctx {
 	int sys_fd;          /* detached clone of the host's /sys, or -1 */
 	const int *tree_fds; /* by index of spec.trees */
 	size_t trees_n;
+	/* Called before the row of /sys, NULL: nothing to do. A sysfs shows the network namespace
+	 * of its mounter. */
+	int (*before_sys)(void *arg, struct error *e);
+	void *arg;
 };
 
 void mountplan_done(struct mountplan *p);

@@ -37,6 +37,10 @@ int spawn_start(const struct spawn_opts *opts, int *out_pidfd, pid_t *out_pid,
 /* Wait up to timeout_ms (-1: for ever) and reap. 0 with a waitid-style status in *out_status as
  * exit code 0..255 or 128 + signal; -ETIMEDOUT; -errno. */
 int spawn_wait(int pidfd, int timeout_ms, int *out_status) MUST_CHECK NONNULL(3);
+/* Run a function in a process of its own that shares memory and descriptors with this one, which
+ * sleeps meanwhile with all signals blocked: for what changes the credentials or namespaces of its
+ * caller for good. It must not allocate. What it returns, or -errno when there is no process. */
+int spawn_aside(int (*run)(void *arg), void *arg) NONNULL(1) MUST_CHECK;
 /* Where spawn_start would find a program: an absolute path of an executable file, or NULL. Caller
  * frees. For choices and reports; spawn_start itself looks again. */
 char *spawn_find(const char *name) NONNULL(1) MUST_CHECK;

@@ -109,6 +109,9 @@ int sys_seccomp(const struct sock_filter *insns, size_t n) MUST_CHECK;
 int sys_rename_new(int from_fd, const char *from, int to_fd, const char *to) MUST_CHECK;
 /* mknodat(2). */
 int sys_mknod_at(int dir_fd, const char *name, mode_t mode, dev_t dev) MUST_CHECK;
+/* Descriptor (O_CLOEXEC) of the network namespace this process is in, which its user namespace owns
+ * (SIOCGSKNS). */
+int sys_netns_open(void) MUST_CHECK;
 /* Bring the loopback device of this network namespace up (SIOCSIFFLAGS). */
 int sys_loopback_up(void) MUST_CHECK;
 

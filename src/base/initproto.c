@@ -2,7 +2,7 @@
 /*
  * Theory of operation.
  *
- *   CLONED ─IDS_DONE▶ IDS ─READY▶ READY ─NET_DONE▶ NET ─GO▶ GONE ─UP▶ UP
+ *   CLONED ─IDS_DONE▶ IDS ─NET_DONE▶ NET ─GO▶ GONE ─UP▶ UP
  *                     ╰─TREES─╯
  *   ERROR is permitted in every stage before UP and ends the handshake.
  *
@@ -21,7 +21,6 @@ static const char *const msg_names[] = {
 	[INIT_MSG_IDS_DONE] = "IDS_DONE",
 	[INIT_MSG_TREES] = "TREES",
 	[INIT_MSG_NET_DONE] = "NET_DONE",
-	[INIT_MSG_READY] = "READY",
 	[INIT_MSG_GO] = "GO",
 	[INIT_MSG_UP] = "UP",
 	[INIT_MSG_ERROR] = "ERROR",
@@ -31,7 +30,6 @@ _Static_assert(ARRAY_SIZE(msg_names) == INIT_MSG_COUNT, "one name per message");
 static const char *const stage_names[] = {
 	[INIT_STAGE_CLONED] = "cloned",
 	[INIT_STAGE_IDS] = "ids",
-	[INIT_STAGE_READY] = "ready",
 	[INIT_STAGE_NET] = "net",
 	[INIT_STAGE_GONE] = "gone",
 	[INIT_STAGE_UP] = "up",
@@ -46,10 +44,8 @@ static const struct permit {
 	{ INIT_STAGE_CLONED, INIT_MSG_IDS_DONE, INIT_STAGE_IDS },
 	{ INIT_STAGE_CLONED, INIT_MSG_ERROR, INIT_STAGE_CLONED },
 	{ INIT_STAGE_IDS, INIT_MSG_TREES, INIT_STAGE_IDS },
-	{ INIT_STAGE_IDS, INIT_MSG_READY, INIT_STAGE_READY },
+	{ INIT_STAGE_IDS, INIT_MSG_NET_DONE, INIT_STAGE_NET },
 	{ INIT_STAGE_IDS, INIT_MSG_ERROR, INIT_STAGE_IDS },
-	{ INIT_STAGE_READY, INIT_MSG_NET_DONE, INIT_STAGE_NET },
-	{ INIT_STAGE_READY, INIT_MSG_ERROR, INIT_STAGE_READY },
 	{ INIT_STAGE_NET, INIT_MSG_GO, INIT_STAGE_GONE },
 	{ INIT_STAGE_NET, INIT_MSG_ERROR, INIT_STAGE_NET },
 	{ INIT_STAGE_GONE, INIT_MSG_UP, INIT_STAGE_UP },

@@ -232,8 +232,9 @@ static int targets_check(const struct spawn_opts *opts)
 	return max;
 }
 
-/* pid or -errno; *out_pidfd is set. */
-static pid_t clone_child(struct child *c, int *out_pidfd)
+/* Run fn in a process that shares this memory, while this one sleeps: until fn returns or executes
+ * something. pid or -errno. */
+static pid_t clone_sharing(int (*fn)(void *arg), void *arg, int flags, int *out_pidfd)
 {
 	char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -246,8 +247,7 @@ static pid_t clone_child(struct child *c, int *out_pidfd)
 
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
-	pid_t pid = clone(child_main, stack + STACK_BYTES,
-			CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, c, out_pidfd);
+	pid_t pid = clone(fn, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | flags, arg, out_pidfd);
 
 	pid = pid < 0 ? -errno : pid;
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
@@ -271,7 +271,7 @@ int spawn_start(const struct spawn_opts *opts, int *out_pidfd, pid_t *out_pid, s
 		.target_max = targets_check(opts),
 	};
 	autoclose int pidfd = -1;
-	pid_t pid = clone_child(&c, &pidfd);
+	pid_t pid = clone_sharing(child_main, &c, CLONE_PIDFD | SIGCHLD, &pidfd);
 
 	if (pid < 0) {
 		return error_sys(e, -pid, "start %s", opts->path);
@@ -288,6 +288,34 @@ int spawn_start(const struct spawn_opts *opts, int *out_pidfd, pid_t *out_pid, s
 		return error_set(e, ERRC_NOT_FOUND, "program %s does not exist", opts->path);
 	}
 	return error_sys(e, c.failed, "start %s", opts->path);
+}
+
+struct aside {
+	int (*run)(void *arg);
+	void *arg;
+	int result;
+};
+
+static int aside_main(void *arg)
+{
+	struct aside *a = arg;
+
+	a->result = a->run(a->arg);
+	return 0;
+}
+
+int spawn_aside(int (*run)(void *arg), void *arg)
+{
+	struct aside a = { .run = run, .arg = arg };
+	siginfo_t info;
+	/* Its end is no news for anybody but us: no signal. */
+	pid_t pid = clone_sharing(aside_main, &a, CLONE_FILES, NULL);
+
+	if (pid < 0) {
+		return pid;
+	}
+	(void)waitid(P_PID, (id_t)pid, &info, WEXITED | __WALL);
+	return a.result;
 }
 
 /* 0 when the process has ended, -ETIMEDOUT, -errno. */

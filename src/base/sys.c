@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -326,6 +327,13 @@ int sys_rename_new(int from_fd, const char *from, int to_fd, const char *to)
 int sys_mknod_at(int dir_fd, const char *name, mode_t mode, dev_t dev)
 {
 	return result(mknodat(dir_fd, name, mode, dev));
+}
+
+int sys_netns_open(void)
+{
+	autoclose int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return sock < 0 ? -errno : result(ioctl(sock, SIOCGSKNS));
 }
 
 int sys_loopback_up(void)

@@ -6,8 +6,9 @@
  * taken in the order of architecture: the store's (shared, while the image is looked up and until
  * request.json names it) before the sandbox's own.
  *
- * What the child does not wait for is done on its way (struct launch_ops), on the other core: the
- * directories while it makes namespaces, request.json and the console's pipes while it mounts.
+ * What the child does not wait for is done on its way (struct launch_ops), on the other core: what
+ * it will execute is written while it mounts, request.json and the console's pipes while execd
+ * starts.
  */
 #include <assert.h>
 #include <errno.h>
@@ -202,7 +203,7 @@ static int root_copy(const struct sandbox *s, struct error *e)
 		      : record_set_root(&s->record, fd, e);
 }
 
-/* While the child makes namespaces, and helpers write its id maps. */
+/* While helpers write the id maps. */
 static int launch_on_clone(void *ctx, struct error *e)
 {
 	struct sandbox *s = ctx;
@@ -304,7 +305,19 @@ static int keeper_on_started(void *ctx, struct error *e)
 }
 
 /* While the child mounts. */
-static int launch_meanwhile(void *ctx, struct error *e)
+static int launch_record_pid(void *ctx, pid_t pid, struct error *e)
+{
+	struct sandbox *s = ctx;
+
+	if (programs_write(s, e) < 0) {
+		return -1;
+	}
+	s->state.pid = pid;
+	return state_save(&s->state, s->record.live_fd, false, e);
+}
+
+/* While execd starts. */
+static int launch_before_up(void *ctx, int control_fd, struct error *e)
 {
 	struct sandbox *s = ctx;
 	const struct keeper_opts opts = {
@@ -328,28 +341,13 @@ static int launch_meanwhile(void *ctx, struct error *e)
 		.ctx = s,
 	};
 
-	if (programs_write(s, e) < 0 || record_save(&s->record, s->req, s->img, &s->map, e) < 0) {
+	if (record_save(&s->record, s->req, s->img, &s->map, e) < 0) {
 		return -1;
 	}
 	/* From here on the record keeps the image. */
 	fd_close(&s->hold_fd);
 	s->keeper = keeper_new(&opts, e);
-	return s->keeper ? 0 : -1;
-}
-
-static int launch_record_pid(void *ctx, pid_t pid, struct error *e)
-{
-	struct sandbox *s = ctx;
-
-	s->state.pid = pid;
-	return state_save(&s->state, s->record.live_fd, false, e);
-}
-
-static int launch_before_up(void *ctx, int control_fd, struct error *e)
-{
-	struct sandbox *s = ctx;
-
-	return keeper_queue(s->keeper, control_fd, e);
+	return s->keeper ? keeper_queue(s->keeper, control_fd, e) : -1;
 }
 
 static int phase_launch(struct sandbox *s, struct error *e)
@@ -362,7 +360,6 @@ static int phase_launch(struct sandbox *s, struct error *e)
 	s->holds_signals = true;
 	const struct launch_ops ops = {
 		.on_clone = launch_on_clone,
-		.meanwhile = launch_meanwhile,
 		.record_pid = launch_record_pid,
 		.before_up = launch_before_up,
 		.ctx = s,

@@ -11,28 +11,24 @@
 /*
  * The order of what matters to security, on one screen. "private" before any mount. Up to "ids" the
  * process has the capabilities of its new namespaces and still the ids of the keeper: so it
- * reaches what the keeper's user reaches ("sources"). Up to "id maps" nothing needs the parent,
- * which makes directories and writes the maps meanwhile.
+ * reaches what the keeper's user reaches ("sources"). "id maps" waits for the maps, the
+ * directories and the trees; "mounts", before /sys, for the network namespace.
  * "parent" behind the last change of credentials, which would undo it. The pid is on record before
  * "go"; nothing of the guest runs before "execd".
  */
 const struct init_step init_steps[] = {
 	{ "private mounts", init_step_private },
-	{ "network namespace", init_step_netns },
-	{ "loopback device", init_step_loopback },
 	{ "host name", init_step_hostname },
 	{ "session", init_step_session },
 	{ "id maps", init_step_maps },
 	{ "sources", init_step_sources },
 	{ "ids", init_step_ids },
 	{ "parent", init_step_parent },
-	{ "ready", init_step_ready },
 	{ "cgroup", init_step_cgroup },
 	{ "staging", init_step_staging },
 	{ "trees", init_step_trees },
 	{ "root", init_step_root },
 	{ "mounts", init_step_mounts },
-	{ "network", init_step_network },
 	{ "go", init_step_go },
 	{ "execd", init_step_execd },
 };

@@ -50,21 +50,17 @@ extern const size_t init_steps_n;
 NORETURN void init_run(struct init_ctx *c) NONNULL(1);
 
 int init_step_private(struct init_ctx *c, struct error *e) MUST_CHECK;
-int init_step_netns(struct init_ctx *c, struct error *e) MUST_CHECK;
-int init_step_loopback(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_hostname(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_session(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_maps(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_sources(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_ids(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_parent(struct init_ctx *c, struct error *e) MUST_CHECK;
-int init_step_ready(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_cgroup(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_staging(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_trees(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_root(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_mounts(struct init_ctx *c, struct error *e) MUST_CHECK;
-int init_step_network(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_go(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_execd(struct init_ctx *c, struct error *e) MUST_CHECK;
 

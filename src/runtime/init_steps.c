@@ -53,29 +53,6 @@ int init_step_private(struct init_ctx *c, struct error *e)
 	return -1;
 }
 
-int init_step_netns(struct init_ctx *c, struct error *e)
-{
-	int r = c->spec->network == SPEC_NETWORK_HOST ? 0 : sys_unshare(CLONE_NEWNET);
-
-	if (r == 0) {
-		return 0;
-	}
-	(void)error_sys(e, -r, "make a new one");
-	return r == -ENOSPC ? error_hint(e, "the limit of network namespaces is reached: raise "
-					    "user.max_net_namespaces")
-			    : -1;
-}
-
-int init_step_loopback(struct init_ctx *c, struct error *e)
-{
-	if (c->spec->network == SPEC_NETWORK_HOST) {
-		return 0;
-	}
-	int r = sys_loopback_up();
-
-	return r < 0 ? error_sys(e, -r, "bring it up") : 0;
-}
-
 int init_step_hostname(struct init_ctx *c, struct error *e)
 {
 	int r = c->spec->hostname ? sys_sethostname(c->spec->hostname) : 0;
@@ -354,6 +331,32 @@ int init_step_root(struct init_ctx *c, struct error *e)
 	return overlay_mount(&o, c->staging_fd, &c->root_fd, e);
 }
 
+static int wait_for(struct init_ctx *c, enum init_msg msg, struct packet *out_p, struct error *e)
+{
+	return init_expect(c->sock, &c->stage, msg, out_p, c->deadline_ms, e);
+}
+
+/* What the parent made meanwhile. */
+static int enter_net(void *arg, struct error *e)
+{
+	struct init_ctx *c = arg;
+	const uint32_t want = c->spec->network == SPEC_NETWORK_HOST ? 0 : 1;
+	struct packet p;
+
+	if (wait_for(c, INIT_MSG_NET_DONE, &p, e) < 0) {
+		return -1;
+	}
+	const uint32_t n = p.fds_n;
+	int r = n == 1 && want == 1 ? sys_setns(p.fds[0], CLONE_NEWNET) : 0;
+
+	packet_done(&p);
+	if (n != want) {
+		return error_set(e, ERRC_INTERNAL, "%u network namespaces came with %s", n,
+				init_msg_name(INIT_MSG_NET_DONE));
+	}
+	return r < 0 ? error_sys(e, -r, "enter the network namespace") : 0;
+}
+
 int init_step_mounts(struct init_ctx *c, struct error *e)
 {
 	const struct mount_ctx ctx = {
@@ -362,43 +365,22 @@ int init_step_mounts(struct init_ctx *c, struct error *e)
 		.sys_fd = c->sys_fd,
 		.tree_fds = c->tree_fds,
 		.trees_n = c->spec->trees_n,
+		.before_sys = enter_net,
+		.arg = c,
 	};
 
 	return mountplan_apply(c->plan, &ctx, e);
 }
 
-int init_step_ready(struct init_ctx *c, struct error *e)
-{
-	int r = init_send(c->sock, INIT_MSG_READY, NULL, 0);
-	int next = init_stage_next(c->stage, INIT_MSG_READY);
-
-	if (r < 0) {
-		return error_sys(e, -r, "tell the parent");
-	}
-	assert(next >= 0);
-	c->stage = (enum init_stage)next;
-	return 0;
-}
-
-static int wait_for(struct init_ctx *c, enum init_msg msg, struct error *e)
+int init_step_go(struct init_ctx *c, struct error *e)
 {
 	struct packet p;
 
-	if (init_expect(c->sock, &c->stage, msg, &p, c->deadline_ms, e) < 0) {
+	if (wait_for(c, INIT_MSG_GO, &p, e) < 0) {
 		return -1;
 	}
 	packet_done(&p);
 	return 0;
-}
-
-int init_step_network(struct init_ctx *c, struct error *e)
-{
-	return wait_for(c, INIT_MSG_NET_DONE, e);
-}
-
-int init_step_go(struct init_ctx *c, struct error *e)
-{
-	return wait_for(c, INIT_MSG_GO, e);
 }
 
 /* The host's null device, for the standard descriptors; out of the way of all numbers that are

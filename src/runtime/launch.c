@@ -2,11 +2,11 @@
 /*
  * Theory of operation.
  *
- * The parent's half of the handshake of initproto.h. It makes directories, writes the id maps and
- * clones and maps the trees while the child makes its network namespace, which alone takes a third
- * of a millisecond; it puts the pid on record while the child mounts; neither waits longer than it
- * must. The child runs init.c on a copy of this memory, so all that can fail for reasons of the
- * request alone (the mount plan) is made before it exists.
+ * The parent's half of the handshake of initproto.h. As soon as the child has its ids and its
+ * trees it mounts; meanwhile the parent makes the network namespace (netns.c), which the child
+ * enters before /sys, and puts the pid on record; neither waits longer than it must. The child runs
+ * init.c on a copy of this memory, so all that can fail for reasons of the request alone (the mount
+ * plan) is made before it exists.
  *
  * Whatever fails after the clone: the child is killed, with it its pid namespace, and reaped.
  */
@@ -84,7 +84,7 @@ static int pairs_open(struct pairs *p, struct error *e)
 	return 0;
 }
 
-/* The network namespace is the child's own first work: init_step_netns. */
+/* The network namespace is made by netns_make. */
 #define CLONE_FLAGS                                                                            \
 	((uint64_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | \
 			CLONE_NEWCGROUP))
@@ -180,17 +180,6 @@ static int tell(struct run *run, enum init_msg msg, const int *fds, uint32_t n, 
 	return init_expect(run->sock, &run->stage, INIT_MSG_ERROR, &p, run->deadline_ms, e);
 }
 
-static int hear(struct run *run, enum init_msg msg, struct error *e)
-{
-	struct packet p;
-
-	if (init_expect(run->sock, &run->stage, msg, &p, run->deadline_ms, e) < 0) {
-		return -1;
-	}
-	packet_done(&p);
-	return 0;
-}
-
 /* What failed on this side may only be the echo of the child's end: then its sentence counts. */
 static int prefer_child(struct run *run, struct error *e)
 {
@@ -245,6 +234,23 @@ static int give_ids(struct run *run, struct idmap_writer *ids, struct error *e)
 	return r;
 }
 
+static int give_net(struct run *run, struct error *e)
+{
+	const struct launch_ops *ops = run->ops;
+	autoclose int fd = -1;
+
+	if (run->spec->network == SPEC_NETWORK_HOST) {
+		return tell(run, INIT_MSG_NET_DONE, NULL, 0, e);
+	}
+	if (netns_make(run->l.userns_fd, &fd, e) < 0) {
+		return prefer_child(run, e);
+	}
+	if (ops->attach_net && ops->attach_net(ops->ctx, run->l.pid, fd, e) < 0) {
+		return -1;
+	}
+	return tell(run, INIT_MSG_NET_DONE, &fd, 1, e);
+}
+
 /* From the clone to the message that lets the child execute execd. */
 static int lead(struct run *run, struct error *e)
 {
@@ -265,17 +271,8 @@ static int lead(struct run *run, struct error *e)
 	if (give_ids(run, TAKE_PTR(ids), e) < 0) {
 		return prefer_child(run, e);
 	}
-	if ((ops->meanwhile && ops->meanwhile(ops->ctx, e) < 0) ||
-			hear(run, INIT_MSG_READY, e) < 0) {
-		return -1;
-	}
-	if (ops->attach_net && ops->attach_net(ops->ctx, run->l.pid, e) < 0) {
-		return -1;
-	}
-	if (tell(run, INIT_MSG_NET_DONE, NULL, 0, e) < 0) {
-		return -1;
-	}
-	if (ops->record_pid && ops->record_pid(ops->ctx, run->l.pid, e) < 0) {
+	if (give_net(run, e) < 0 ||
+			(ops->record_pid && ops->record_pid(ops->ctx, run->l.pid, e) < 0)) {
 		return -1;
 	}
 	return tell(run, INIT_MSG_GO, NULL, 0, e);
@@ -291,7 +288,13 @@ static int shake_hands(struct run *run, int control_fd, struct error *e)
 	if (ops->before_up && ops->before_up(ops->ctx, control_fd, e) < 0) {
 		return prefer_child(run, e);
 	}
-	return hear(run, INIT_MSG_UP, e);
+	struct packet p;
+
+	if (init_expect(run->sock, &run->stage, INIT_MSG_UP, &p, run->deadline_ms, e) < 0) {
+		return -1;
+	}
+	packet_done(&p);
+	return 0;
 }
 
 /* A child that ended without a word is named by its status: an outer filter or the OOM killer. */

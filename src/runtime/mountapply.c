@@ -370,6 +370,10 @@ int mountplan_apply(const struct mountplan *plan, const struct mount_ctx *ctx, s
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct mount_op *op = &plan->ops[i];
 
+		if (str_eq(op->dst, "/sys") && ctx->before_sys &&
+				ctx->before_sys(ctx->arg, e) < 0) {
+			return -1;
+		}
 		if (op_apply[op->kind](&a, op, e) < 0) {
 			return op_fail(op, e);
 		}

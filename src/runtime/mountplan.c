@@ -188,17 +188,22 @@ static void add_sys(const struct spec *spec, struct mountplan *p)
 	}
 }
 
-static void add_hidden(const struct spec *spec, struct mountplan *p)
+static void add_masks(const char *below, struct mountplan *p)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(masks); i++) {
-		if (spec->isolation && path_is_below(masks[i], "/proc")) {
+		if (!path_is_below(masks[i], below)) {
 			continue;
 		}
 		plan_add(p, (struct mount_op){ .kind = MOUNT_MASK,
 					    .dst = masks[i],
 					    .flags = MOUNT_STRICT | MOUNT_OPTIONAL });
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(read_onlys) && !spec->isolation; i++) {
+}
+
+static void add_hidden_proc(struct mountplan *p)
+{
+	add_masks("/proc", p);
+	for (size_t i = 0; i < ARRAY_SIZE(read_onlys); i++) {
 		plan_add(p, (struct mount_op){ .kind = MOUNT_READONLY,
 					    .dst = read_onlys[i],
 					    .attrs = MOUNT_ATTR_RDONLY,
@@ -291,11 +296,15 @@ int mountplan_build(const struct spec *spec, struct mountplan *out_plan, struct 
 	AUTO(mountplan) struct mountplan p = { .n = 0 };
 
 	add_dev(spec, &p);
-	add_sys(spec, &p);
-	add_hidden(spec, &p);
+	if (!spec->isolation) {
+		add_hidden_proc(&p);
+	}
 	if (add_mounts(spec, &p, e) < 0) {
 		return -1;
 	}
+	/* Late: until here nothing needs the network namespace, which is being made. */
+	add_sys(spec, &p);
+	add_masks("/sys", &p);
 	if (spec->read_only) {
 		plan_add(&p, (struct mount_op){
 					     .kind = MOUNT_SEAL,

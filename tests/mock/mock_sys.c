@@ -369,6 +369,11 @@ int sys_mknod_at(int dir_fd, const char *name, mode_t mode, dev_t dev)
 	return call("mknod %s %s %o %llx", fd_text(dir_fd), name, mode, (unsigned long long)dev);
 }
 
+int sys_netns_open(void)
+{
+	return fd_or(call("netns_open"));
+}
+
 int sys_loopback_up(void)
 {
 	return call("loopback_up");

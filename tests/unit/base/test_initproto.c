@@ -31,8 +31,7 @@ START_TEST(permit_table)
 	} way[] = {
 		{ INIT_STAGE_CLONED, INIT_MSG_IDS_DONE, INIT_STAGE_IDS },
 		{ INIT_STAGE_IDS, INIT_MSG_TREES, INIT_STAGE_IDS },
-		{ INIT_STAGE_IDS, INIT_MSG_READY, INIT_STAGE_READY },
-		{ INIT_STAGE_READY, INIT_MSG_NET_DONE, INIT_STAGE_NET },
+		{ INIT_STAGE_IDS, INIT_MSG_NET_DONE, INIT_STAGE_NET },
 		{ INIT_STAGE_NET, INIT_MSG_GO, INIT_STAGE_GONE },
 		{ INIT_STAGE_GONE, INIT_MSG_UP, INIT_STAGE_UP },
 	};
@@ -80,7 +79,6 @@ START_TEST(from_clone_to_up)
 		{ 0, INIT_MSG_IDS_DONE },
 		{ 0, INIT_MSG_TREES },
 		{ 0, INIT_MSG_TREES },
-		{ 1, INIT_MSG_READY },
 		{ 0, INIT_MSG_NET_DONE },
 		{ 0, INIT_MSG_GO },
 		{ 1, INIT_MSG_UP },
@@ -147,10 +145,10 @@ START_TEST(out_of_turn)
 	expect_error(INIT_STAGE_UP, INIT_MSG_COUNT, ERRC_INTERNAL, "UP came in stage up");
 	/* Permitted, but another one is wanted. */
 	ck_assert_int_eq(init_send(pair[0], INIT_MSG_TREES, &null, 1), 0);
-	expect_error(INIT_STAGE_IDS, INIT_MSG_READY, ERRC_INTERNAL, "not READY");
+	expect_error(INIT_STAGE_IDS, INIT_MSG_NET_DONE, ERRC_INTERNAL, "not NET_DONE");
 	/* A number of another protocol. */
 	ck_assert_int_eq(init_send(pair[0], (enum init_msg)64, &null, 1), 0);
-	expect_error(INIT_STAGE_NET, INIT_MSG_READY, ERRC_INTERNAL, "unknown message");
+	expect_error(INIT_STAGE_NET, INIT_MSG_GO, ERRC_INTERNAL, "unknown message");
 	int again = dup(0);
 
 	ck_assert_int_eq(again, next_fd + 1);
@@ -177,7 +175,7 @@ END_TEST
 START_TEST(malformed)
 {
 	ck_assert_int_eq(send(pair[0], "x", 1, 0), 1);
-	expect_error(INIT_STAGE_NET, INIT_MSG_READY, ERRC_INTERNAL, "malformed");
+	expect_error(INIT_STAGE_NET, INIT_MSG_GO, ERRC_INTERNAL, "malformed");
 }
 END_TEST
 
@@ -191,7 +189,7 @@ START_TEST(childs_error_is_ours)
 	error_sys(&sent, EROFS, "mount /proc");
 	error_hint(&sent, "try again");
 	ck_assert_int_eq(init_send_error(pair[0], &sent), 0);
-	ck_assert_int_eq(init_expect(pair[1], &stage, INIT_MSG_READY, &p, -1, &got), -1);
+	ck_assert_int_eq(init_expect(pair[1], &stage, INIT_MSG_GO, &p, -1, &got), -1);
 	ck_assert_mem_eq(&sent, &got, sizeof(sent));
 }
 END_TEST

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <osbx/mem.h>
 #include <osbx/spawn.h>
 #include <osbx/str.h>
+#include <osbx/sys.h>
 
 #include "../unit.h"
 
@@ -408,6 +410,61 @@ START_TEST(many_in_a_row)
 }
 END_TEST
 
+struct aside_seen {
+	pid_t pid;
+	int fd;
+	bool all_blocked;
+	uid_t uid;
+	int result;
+};
+
+static int aside(void *arg)
+{
+	struct aside_seen *seen = arg;
+	sigset_t mask;
+
+	seen->pid = getpid();
+	seen->fd = dup(0);
+	(void)sigprocmask(SIG_SETMASK, NULL, &mask);
+	seen->all_blocked = sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGCHLD) == 1;
+	(void)!sys_unshare(CLONE_NEWUSER);
+	seen->uid = getuid();
+	return seen->result;
+}
+
+/* What it changes of itself is gone with it; memory and descriptors are ours. */
+START_TEST(aside_is_a_process_of_its_own)
+{
+	static const int results[] = { 0, 7, -ENOSPC };
+
+	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
+		struct aside_seen seen = { .fd = -1, .result = results[i] };
+		const uid_t uid = getuid();
+		sigset_t before;
+		sigset_t after;
+		sigset_t pending;
+
+		(void)sigprocmask(SIG_SETMASK, NULL, &before);
+		ck_assert_int_eq(spawn_aside(aside, &seen), results[i]);
+		ck_assert_int_ne(seen.pid, getpid());
+		ck_assert_int_gt(seen.pid, 0);
+		ck_assert(seen.all_blocked);
+		/* The overflow id, in a namespace without maps. */
+		ck_assert_uint_eq(seen.uid, 65534);
+		ck_assert_uint_eq(getuid(), uid);
+		ck_assert_int_ge(fcntl(seen.fd, F_GETFD), 0);
+		fd_close(&seen.fd);
+		(void)sigprocmask(SIG_SETMASK, NULL, &after);
+		ck_assert_mem_eq(&before, &after, sizeof(before));
+		ck_assert_int_eq(sigpending(&pending), 0);
+		ck_assert_int_eq(sigismember(&pending, SIGCHLD), 0);
+		/* It is reaped. */
+		ck_assert_int_eq(waitpid(seen.pid, NULL, __WALL), -1);
+		ck_assert_int_eq(errno, ECHILD);
+	}
+}
+END_TEST
+
 START_TEST(one_target_twice_aborts)
 {
 	struct error e = ERROR_INIT;
@@ -446,6 +503,7 @@ int main(int argc, char **argv)
 	tcase_add_test(tc, path_of_the_environment_is_not_asked);
 	tcase_add_test(tc, find_says_where);
 	tcase_add_test(tc, many_in_a_row);
+	tcase_add_test(tc, aside_is_a_process_of_its_own);
 	tcase_add_test_raise_signal(tc, one_target_twice_aborts, SIGABRT);
 	suite_add_tcase(s, tc);
 	return unit_run(s);

@@ -326,6 +326,32 @@ START_TEST(loopback)
 }
 END_TEST
 
+START_TEST(network_namespace_as_a_descriptor)
+{
+	struct stat by_path;
+	struct stat by_fd;
+
+	become_root(CLONE_NEWNET);
+	autoclose int fd = sys_netns_open();
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(stat("/proc/self/ns/net", &by_path), 0);
+	ck_assert_int_eq(fstat(fd, &by_fd), 0);
+	ck_assert_uint_eq(by_path.st_ino, by_fd.st_ino);
+	ck_assert_uint_eq(by_path.st_dev, by_fd.st_dev);
+	ck_assert_int_eq(sys_setns(fd, CLONE_NEWNET), 0);
+}
+END_TEST
+
+/* Of whoever else's: no. */
+START_TEST(network_namespace_of_another_owner)
+{
+	become_root(0);
+	ck_assert_int_eq(sys_netns_open(), -EPERM);
+}
+END_TEST
+
 START_TEST(setns_returns_to_a_namespace)
 {
 	become_root(CLONE_NEWUTS);
@@ -449,6 +475,8 @@ int main(void)
 	tcase_add_test(root, ids_of_the_namespace);
 	tcase_add_test(root, host_name);
 	tcase_add_test(root, loopback);
+	tcase_add_test(root, network_namespace_as_a_descriptor);
+	tcase_add_test(root, network_namespace_of_another_owner);
 	tcase_add_test(root, setns_returns_to_a_namespace);
 	tcase_add_test(root, mount_on_descriptors);
 	tcase_add_test(root, mount_by_path_and_pivot);

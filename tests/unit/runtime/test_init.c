@@ -89,9 +89,9 @@ static void store_make(struct child *t)
 
 START_TEST(order_is_pinned)
 {
-	static const char *const names[] = { "private mounts", "network namespace",
-		"loopback device", "host name", "session", "id maps", "sources", "ids", "parent",
-		"ready", "cgroup", "staging", "trees", "root", "mounts", "network", "go", "execd" };
+	static const char *const names[] = { "private mounts", "host name", "session", "id maps",
+		"sources", "ids", "parent", "cgroup", "staging", "trees", "root", "mounts", "go",
+		"execd" };
 
 	ck_assert_uint_eq(init_steps_n, ARRAY_SIZE(names));
 	for (size_t i = 0; i < init_steps_n; i++) {
@@ -113,36 +113,6 @@ START_TEST(mounts_become_private)
 	mock_sys_errno = EACCES;
 	ck_assert_int_eq(init_step_private(&t.c, &e), -1);
 	ck_assert_ptr_nonnull(strstr(e.hint, "AppArmor"));
-}
-END_TEST
-
-START_TEST(network_namespace_is_its_own)
-{
-	AUTO(child) struct child t = CHILD_INIT;
-	struct error e = ERROR_INIT;
-
-	child_make(&t, IDMAP_SINGLE);
-	ck_assert_int_eq(init_step_netns(&t.c, &e), 0);
-	ck_assert_str_eq(mock_sys_log, "unshare 40000000\n");
-	t.spec.network = SPEC_NETWORK_HOST;
-	mock_sys_reset();
-	ck_assert_int_eq(init_step_netns(&t.c, &e), 0);
-	ck_assert_int_eq(mock_sys_calls, 0);
-}
-END_TEST
-
-START_TEST(loopback_is_brought_up)
-{
-	AUTO(child) struct child t = CHILD_INIT;
-	struct error e = ERROR_INIT;
-
-	child_make(&t, IDMAP_SINGLE);
-	ck_assert_int_eq(init_step_loopback(&t.c, &e), 0);
-	ck_assert_str_eq(mock_sys_log, "loopback_up\n");
-	t.spec.network = SPEC_NETWORK_HOST;
-	mock_sys_reset();
-	ck_assert_int_eq(init_step_loopback(&t.c, &e), 0);
-	ck_assert_int_eq(mock_sys_calls, 0);
 }
 END_TEST
 
@@ -291,10 +261,9 @@ START_TEST(trees_come_in_several_packets)
 	ck_assert_int_eq(t.tree_fds[11], -1);
 	ck_assert_int_eq(t.c.stage, INIT_STAGE_IDS);
 	/* Nothing else was taken from the channel. */
-	ck_assert_int_eq(init_step_ready(&t.c, &e), 0);
-	ck_assert_int_eq(init_send(t.parent, INIT_MSG_NET_DONE, NULL, 0), 0);
-	ck_assert_int_eq(init_step_network(&t.c, &e), 0);
-	ck_assert_int_eq(t.c.stage, INIT_STAGE_NET);
+	t.c.stage = INIT_STAGE_NET;
+	ck_assert_int_eq(init_send(t.parent, INIT_MSG_GO, NULL, 0), 0);
+	ck_assert_int_eq(init_step_go(&t.c, &e), 0);
 }
 END_TEST
 
@@ -377,8 +346,6 @@ START_TEST(each_call_fails_once)
 {
 	static int (*const steps[])(struct init_ctx *, struct error *) = {
 		init_step_private,
-		init_step_netns,
-		init_step_loopback,
 		init_step_hostname,
 		init_step_parent,
 		init_step_cgroup,
@@ -410,22 +377,80 @@ START_TEST(each_call_fails_once)
 }
 END_TEST
 
-START_TEST(ready_waits_for_nothing)
+static void plan_sysfs(struct child *t, struct mount_op *op)
+{
+	*op = (struct mount_op){ .kind = MOUNT_FS, .dst = "/sys", .source = "sysfs" };
+	t->plan = (struct mountplan){ .n = 1, .ops = op };
+	t->c.stage = INIT_STAGE_IDS;
+	mock_sys_openat2_real = true;
+}
+
+/* A sysfs shows the network namespace of its mounter. */
+START_TEST(network_namespace_is_entered_before_sysfs)
 {
 	AUTO(child) struct child t = CHILD_INIT;
 	struct error e = ERROR_INIT;
-	enum init_stage stage = INIT_STAGE_IDS;
-	struct packet p;
+	struct mount_op op;
 
 	child_make(&t, IDMAP_SINGLE);
+	plan_sysfs(&t, &op);
+	ck_assert_int_eq(mkdirat(unit_fd, "sys", 0755), 0);
+	ck_assert_int_eq(init_send(t.parent, INIT_MSG_NET_DONE, &unit_fd, 1), 0);
+	ck_assert_msg(init_step_mounts(&t.c, &e) == 0, "%s", e.text);
+	ck_assert_str_eq(mock_sys_line(1), "setns fd 40000000");
+	ck_assert_str_eq(mock_sys_line(2), "fsopen sysfs");
+	ck_assert_int_eq(t.c.stage, INIT_STAGE_NET);
+	mock_sys_reset();
+	mock_sys_fail_at = 1;
+	mock_sys_errno = EPERM;
 	t.c.stage = INIT_STAGE_IDS;
-	ck_assert_int_eq(init_step_ready(&t.c, &e), 0);
-	ck_assert_int_eq(t.c.stage, INIT_STAGE_READY);
-	ck_assert_int_eq(init_expect(t.parent, &stage, INIT_MSG_READY, &p, 0, &e), 0);
-	fd_close(&t.parent);
-	t.c.stage = INIT_STAGE_IDS;
-	ck_assert_int_eq(init_step_ready(&t.c, &e), -1);
-	ck_assert_int_eq(e.sysno, EPIPE);
+	ck_assert_int_eq(init_send(t.parent, INIT_MSG_NET_DONE, &unit_fd, 1), 0);
+	ck_assert_int_eq(init_step_mounts(&t.c, &e), -1);
+	ck_assert_str_eq(e.text, "enter the network namespace");
+	ck_assert_int_eq(mock_sys_calls, 1);
+}
+END_TEST
+
+START_TEST(network_of_the_host_is_stayed_in)
+{
+	AUTO(child) struct child t = CHILD_INIT;
+	struct error e = ERROR_INIT;
+	struct mount_op op;
+
+	child_make(&t, IDMAP_SINGLE);
+	t.spec.network = SPEC_NETWORK_HOST;
+	plan_sysfs(&t, &op);
+	ck_assert_int_eq(mkdirat(unit_fd, "sys", 0755), 0);
+	ck_assert_int_eq(init_send(t.parent, INIT_MSG_NET_DONE, NULL, 0), 0);
+	ck_assert_msg(init_step_mounts(&t.c, &e) == 0, "%s", e.text);
+	ck_assert_int_eq(mock_sys_count("setns"), 0);
+}
+END_TEST
+
+static const struct {
+	enum spec_network network;
+	uint32_t fds_n;
+} bad_nets[] = {
+	{ SPEC_NETWORK_NONE, 0 },
+	{ SPEC_NETWORK_NONE, 2 },
+	{ SPEC_NETWORK_HOST, 1 },
+};
+
+START_TEST(wrong_network_namespaces_are_refused)
+{
+	AUTO(child) struct child t = CHILD_INIT;
+	const int fds[] = { unit_fd, unit_fd };
+	struct error e = ERROR_INIT;
+	struct mount_op op;
+
+	child_make(&t, IDMAP_SINGLE);
+	t.spec.network = bad_nets[_i].network;
+	plan_sysfs(&t, &op);
+	ck_assert_int_eq(init_send(t.parent, INIT_MSG_NET_DONE, fds, bad_nets[_i].fds_n), 0);
+	ck_assert_int_eq(init_step_mounts(&t.c, &e), -1);
+	ck_assert_int_eq(e.code, ERRC_INTERNAL);
+	ck_assert_ptr_nonnull(strstr(e.text, "network namespaces came with NET_DONE"));
+	ck_assert_int_eq(mock_sys_calls, 0);
 }
 END_TEST
 
@@ -552,8 +577,7 @@ START_TEST(failure_is_told_and_ends)
 	if (pid == 0) {
 		init_run(&t.c);
 	}
-	ck_assert_int_eq(
-			init_expect(t.parent, &stage, INIT_MSG_READY, &p, t.c.deadline_ms, &e), -1);
+	ck_assert_int_eq(init_expect(t.parent, &stage, INIT_MSG_UP, &p, t.c.deadline_ms, &e), -1);
 	ck_assert_str_eq(e.text, "private mounts: make all mounts private");
 	ck_assert_int_eq(e.sysno, EPERM);
 	ck_assert_int_ne(e.hint[0], '\0');
@@ -571,8 +595,6 @@ int main(void)
 	unit_with_dir(tc);
 	tcase_add_test(tc, order_is_pinned);
 	tcase_add_test(tc, mounts_become_private);
-	tcase_add_test(tc, network_namespace_is_its_own);
-	tcase_add_test(tc, loopback_is_brought_up);
 	tcase_add_test(tc, sources_are_opened_by_the_callers_ids);
 	tcase_add_test(tc, bound_trees_are_cloned_first);
 	tcase_add_test(tc, mapped_trees_are_the_parents);
@@ -586,7 +608,9 @@ int main(void)
 	tcase_add_test(tc, cgroup_namespace_only_when_moved);
 	tcase_add_test(tc, staging_is_a_small_inert_tmpfs);
 	tcase_add_test(tc, each_call_fails_once);
-	tcase_add_test(tc, ready_waits_for_nothing);
+	tcase_add_test(tc, network_namespace_is_entered_before_sysfs);
+	tcase_add_test(tc, network_of_the_host_is_stayed_in);
+	tcase_add_loop_test(tc, wrong_network_namespaces_are_refused, 0, ARRAY_SIZE(bad_nets));
 	tcase_add_test(tc, execd_waits_for_go);
 	tcase_add_loop_test(tc, descriptors_get_their_numbers, 0, 4);
 	tcase_add_test(tc, failure_is_told_and_ends);

@@ -208,13 +208,17 @@ START_TEST(other_points_are_taken)
 	AUTO(spec) struct spec s = { .trees_n = 0 };
 	AUTO(mountplan) struct mountplan p = { .n = 0 };
 	struct error e = ERROR_INIT;
+	size_t seen = 0;
 
 	spec_base(&s);
 	(void)!spec_add_mount(&s, SPEC_MOUNT_TMPFS, good_points[_i]);
 	/* Twice: the later one hides the earlier one, as with mount(8). */
 	(void)!spec_add_mount(&s, SPEC_MOUNT_TMPFS, good_points[_i]);
 	ck_assert_int_eq(mountplan_build(&s, &p, &e), 0);
-	ck_assert_str_eq(p.ops[p.n - 1].dst, good_points[_i]);
+	for (size_t i = 0; i < p.n; i++) {
+		seen += str_eq(p.ops[i].dst, good_points[_i]);
+	}
+	ck_assert_uint_ge(seen, 2);
 }
 END_TEST
 
