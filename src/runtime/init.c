@@ -9,14 +9,15 @@
 #include "init_internal.h"
 
 /*
- * The order of what matters to security, on one screen. "private" before any mount. Up to "ids" the
- * process has the capabilities of its new namespaces and still the ids of the keeper: so it
- * reaches what the keeper's user reaches ("sources"). "id maps" waits for the maps, the
+ * The order of what matters to security, on one screen. "private mounts" before any mount. Up to
+ * "ids" the process has the capabilities of its new namespaces and still the ids of the keeper: so
+ * it reaches what the keeper's user reaches ("sources"). "id maps" waits for the maps, the
  * directories and the trees; "mounts", before /sys, for the network namespace.
  * "parent" behind the last change of credentials, which would undo it. The pid is on record before
  * "go"; nothing of the guest runs before "execd".
  */
 const struct init_step init_steps[] = {
+	{ "namespaces", init_step_namespaces },
 	{ "private mounts", init_step_private },
 	{ "host name", init_step_hostname },
 	{ "session", init_step_session },

@@ -49,6 +49,7 @@ extern const size_t init_steps_n;
 /* Run all steps; on failure tell the parent and end. */
 NORETURN void init_run(struct init_ctx *c) NONNULL(1);
 
+int init_step_namespaces(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_private(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_hostname(struct init_ctx *c, struct error *e) MUST_CHECK;
 int init_step_session(struct init_ctx *c, struct error *e) MUST_CHECK;

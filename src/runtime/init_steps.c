@@ -33,15 +33,20 @@
 /* Above every number that execd is given. */
 #define FD_ABOVE 16
 
-int init_step_private(struct init_ctx *c, struct error *e)
+int init_step_namespaces(struct init_ctx *c, struct error *e)
 {
 	(void)c;
-	int r = sys_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+	int r = sys_unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS);
 
 	if (r == 0) {
 		return 0;
 	}
-	(void)error_sys(e, -r, "make all mounts private");
+	(void)error_sys(e, -r, "make new ones");
+	if (r == -ENOSPC) {
+		return error_hint(e, "a limit of namespaces is reached: raise "
+				     "user.max_mnt_namespaces, user.max_ipc_namespaces or "
+				     "user.max_uts_namespaces");
+	}
 	/* The first thing that needs a capability: Ubuntu's AppArmor gives user namespaces of
 	 * programs it does not know, without any. */
 	if (r == -EPERM || r == -EACCES) {
@@ -51,6 +56,14 @@ int init_step_private(struct init_ctx *c, struct error *e)
 				"kernel.apparmor_restrict_unprivileged_userns=0");
 	}
 	return -1;
+}
+
+int init_step_private(struct init_ctx *c, struct error *e)
+{
+	(void)c;
+	int r = sys_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+
+	return r < 0 ? error_sys(e, -r, "make all mounts private") : 0;
 }
 
 int init_step_hostname(struct init_ctx *c, struct error *e)

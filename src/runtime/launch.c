@@ -84,10 +84,9 @@ static int pairs_open(struct pairs *p, struct error *e)
 	return 0;
 }
 
-/* The network namespace is made by netns_make. */
-#define CLONE_FLAGS                                                                            \
-	((uint64_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | \
-			CLONE_NEWCGROUP))
+/* The network namespace is made by netns_make, the others are the child's own work: this process
+ * has more to do before the two meet. */
+#define CLONE_FLAGS ((uint64_t)(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWCGROUP))
 
 static int clone_fail(const struct spec *spec, int errnum, struct error *e)
 {

@@ -89,9 +89,9 @@ static void store_make(struct child *t)
 
 START_TEST(order_is_pinned)
 {
-	static const char *const names[] = { "private mounts", "host name", "session", "id maps",
-		"sources", "ids", "parent", "cgroup", "staging", "trees", "root", "mounts", "go",
-		"execd" };
+	static const char *const names[] = { "namespaces", "private mounts", "host name", "session",
+		"id maps", "sources", "ids", "parent", "cgroup", "staging", "trees", "root",
+		"mounts", "go", "execd" };
 
 	ck_assert_uint_eq(init_steps_n, ARRAY_SIZE(names));
 	for (size_t i = 0; i < init_steps_n; i++) {
@@ -108,11 +108,34 @@ START_TEST(mounts_become_private)
 	child_make(&t, IDMAP_SINGLE);
 	ck_assert_int_eq(init_step_private(&t.c, &e), 0);
 	ck_assert_str_eq(mock_sys_log, "mount - / - 44000 -\n");
-	mock_sys_reset();
-	mock_sys_fail_at = 1;
-	mock_sys_errno = EACCES;
-	ck_assert_int_eq(init_step_private(&t.c, &e), -1);
-	ck_assert_ptr_nonnull(strstr(e.hint, "AppArmor"));
+}
+END_TEST
+
+START_TEST(namespaces_and_what_refuses_them)
+{
+	static const struct {
+		int errnum;
+		const char *hint;
+	} rows[] = {
+		{ EACCES, "AppArmor" },
+		{ EPERM, "AppArmor" },
+		{ ENOSPC, "max_mnt_namespaces" },
+	};
+	AUTO(child) struct child t = CHILD_INIT;
+	struct error none = ERROR_INIT;
+
+	child_make(&t, IDMAP_SINGLE);
+	ck_assert_int_eq(init_step_namespaces(&t.c, &none), 0);
+	ck_assert_str_eq(mock_sys_log, "unshare c020000\n");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct error e = ERROR_INIT;
+
+		mock_sys_reset();
+		mock_sys_fail_at = 1;
+		mock_sys_errno = rows[i].errnum;
+		ck_assert_int_eq(init_step_namespaces(&t.c, &e), -1);
+		ck_assert_ptr_nonnull(strstr(e.hint, rows[i].hint));
+	}
 }
 END_TEST
 
@@ -345,6 +368,7 @@ END_TEST
 START_TEST(each_call_fails_once)
 {
 	static int (*const steps[])(struct init_ctx *, struct error *) = {
+		init_step_namespaces,
 		init_step_private,
 		init_step_hostname,
 		init_step_parent,
@@ -578,7 +602,7 @@ START_TEST(failure_is_told_and_ends)
 		init_run(&t.c);
 	}
 	ck_assert_int_eq(init_expect(t.parent, &stage, INIT_MSG_UP, &p, t.c.deadline_ms, &e), -1);
-	ck_assert_str_eq(e.text, "private mounts: make all mounts private");
+	ck_assert_str_eq(e.text, "namespaces: make new ones");
 	ck_assert_int_eq(e.sysno, EPERM);
 	ck_assert_int_ne(e.hint[0], '\0');
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -595,6 +619,7 @@ int main(void)
 	unit_with_dir(tc);
 	tcase_add_test(tc, order_is_pinned);
 	tcase_add_test(tc, mounts_become_private);
+	tcase_add_test(tc, namespaces_and_what_refuses_them);
 	tcase_add_test(tc, sources_are_opened_by_the_callers_ids);
 	tcase_add_test(tc, bound_trees_are_cloned_first);
 	tcase_add_test(tc, mapped_trees_are_the_parents);
