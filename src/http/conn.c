@@ -421,6 +421,20 @@ static void next_request(struct conn *c)
 	buf_done(&c->out);
 }
 
+/* Closing with bytes unread resets a TCP connection, which takes the answer with it. */
+static bool has_unread(const struct conn *c)
+{
+	char byte = 0;
+
+	if (c->eof) {
+		return false;
+	}
+	if (!body_is_done(&c->x->body) || c->x->is_nobody || c->in.n > 0) {
+		return true;
+	}
+	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 static bool step_ended(struct conn *c)
 {
 	/* What has been announced as the last answer needs no drained body: that is what lingering
@@ -442,8 +456,7 @@ static bool step_ended(struct conn *c)
 		next_request(c);
 		return true;
 	}
-	/* Closing with bytes unread resets a TCP connection, which takes the answer with it. */
-	if (c->eof || (body_is_done(&c->x->body) && !c->x->is_nobody && c->in.n == 0)) {
+	if (!has_unread(c)) {
 		conn_kill(c);
 		return false;
 	}
@@ -608,7 +621,12 @@ static void settle(struct conn *c)
 	if (c->state != CONN_DEAD && conn_pending(c) > 0 && !c->is_blocked) {
 		conn_flush(c);
 	}
-	if (c->state == CONN_DEAD || loop_change(loop, &c->io, events_wanted(c)) < 0) {
+	if (c->state != CONN_DEAD && loop_change(loop, &c->io, events_wanted(c)) < 0) {
+		c->depth++;
+		conn_lose(c);
+		c->depth--;
+	}
+	if (c->state == CONN_DEAD) {
 		conn_free(c);
 		return;
 	}

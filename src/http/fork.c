@@ -42,14 +42,20 @@ struct report {
 
 void worker_free(struct conn *c)
 {
-	if (c->worker) {
-		loop_remove(c->server->loop, &c->worker->src);
-		fd_close(&c->worker->fd);
-		buf_done(&c->worker->report);
-		free(c->worker);
-		c->worker = NULL;
-		c->server->workers_n--;
+	struct worker *w = c->worker;
+
+	if (!w) {
+		return;
 	}
+	c->worker = NULL;
+	c->server->workers_n--;
+	loop_remove(c->server->loop, &w->src);
+	fd_close(&w->fd);
+	buf_done(&w->report);
+	if (w->on_end) {
+		w->on_end(w->ctx);
+	}
+	free(w);
 }
 
 /* The connection is ours again. */
@@ -98,19 +104,14 @@ static void on_report(struct loop *loop, struct loop_source *src, uint32_t event
 		return;
 	}
 	AUTO(buf) struct buf report = w->report;
-	void (*on_end)(void *ctx) = w->on_end;
-	void *ctx = w->ctx;
 
 	w->report = (struct buf)BUF_INIT(0);
-	worker_free(c);
 	conn_enter(c);
+	worker_free(c);
 	loop_resume(loop, &c->io);
 	take_back(c, buf_span(&report));
 	conn_run(c);
 	conn_leave(c);
-	if (on_end) {
-		on_end(ctx);
-	}
 }
 
 void worker_begun(struct conn *c)

@@ -11,12 +11,12 @@
 
 #include "parse.h"
 
-#define HTTP_IN_HEAD     (4U << 10)  /* one read of a head */
-#define HTTP_IN_BODY     (64U << 10) /* one read of a body */
-#define HTTP_OUT_MAX     (64U << 20) /* a peer with more to take is lost */
-#define HTTP_DRAIN_MAX   (64U << 10) /* of a body that nobody wanted */
-#define HTTP_DRAINED     (16U << 10) /* on_drain is called below */
-#define HTTP_EXTRA_MAX   (32U << 10) /* fields that a handler adds to an answer */
+#define HTTP_IN_HEAD     (4U << 10)   /* one read of a head */
+#define HTTP_IN_BODY     (64U << 10)  /* one read of a body */
+#define HTTP_OUT_MAX     (64U << 20)  /* a peer with more to take is lost */
+#define HTTP_DRAIN_MAX   (64U << 10)  /* of a body that nobody wanted */
+#define HTTP_DRAINED     (16U << 10)  /* on_drain is called below */
+#define HTTP_EXTRA_MAX   (128U << 10) /* fields that a handler adds to an answer */
 #define HTTP_LINGER_MS   2000
 #define HTTP_REFUSED_MAX 32 /* connections beyond conns_max that are told so */
 

@@ -189,6 +189,10 @@ static int request_line(struct span bytes, struct parse_head *head, struct parse
 	if (version_check(head, rest, refusal) < 0) {
 		return -1;
 	}
+	/* A tunnel is no request that a route could answer, and its target is no path. */
+	if (span_eq(head->method, span_of("CONNECT"))) {
+		return refuse(refusal, 501, "the method is not known");
+	}
 	return target_check(head, refusal);
 }
 
@@ -378,11 +382,6 @@ int parse_head(struct span bytes, struct parse_head *head, struct parse_refusal 
 
 	if (request_line(bytes, head, out_refusal) < 0) {
 		return -1;
-	}
-	/* A tunnel is no request that a route could answer, and llhttp reads its target otherwise.
-	 */
-	if (span_eq(head->method, span_of("CONNECT"))) {
-		return refuse(out_refusal, 501, "the method is not known");
 	}
 	if (split_fields(bytes, head, out_refusal) < 0) {
 		return -1;

@@ -80,11 +80,11 @@ static int serve(struct http_server *s, int fd, uint32_t tag)
 	if (!c) {
 		return -errno;
 	}
+	conn_enter(c);
 	if (s->conns_n > s->opts.conns_max) {
-		conn_enter(c);
 		conn_refuse(c, &full);
-		conn_leave(c);
 	}
+	conn_leave(c);
 	return 0;
 }
 

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/resource.h>
+#include <sys/un.h>
+
+#include <osbx/fd.h>
+
+#include "served.h"
+
+#define PING "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n"
+
+static int ctx_mark;
+
+static void stop(void)
+{
+	served_stop();
+}
+
+/* A listening socket with an address of the kernel's choice. */
+static int listening(struct sockaddr_un *out_a, socklen_t *out_n)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*out_a = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	*out_n = sizeof(*out_a);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)out_a, sizeof(sa_family_t)), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)out_a, out_n), 0);
+	ck_assert_int_eq(listen(fd, 100), 0);
+	return fd;
+}
+
+static void dial(struct peer *p, size_t i, const struct sockaddr_un *a, socklen_t n)
+{
+	*p = (struct peer){
+		.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+		.got = BUF_INIT(PEER_MAX),
+		.is_reading = true,
+	};
+	ck_assert_int_eq(connect(p->fd, (const struct sockaddr *)a, n), 0);
+	peers[i] = p;
+}
+
+START_TEST(listener)
+{
+	struct sockaddr_un a;
+	socklen_t n = 0;
+	AUTO(peer) struct peer p = { .fd = -1 };
+
+	served_start();
+	ck_assert_int_eq(http_listen(served, listening(&a, &n), 3), 0);
+	dial(&p, 0, &a, n);
+	peer_say(&p, PING);
+	PEER_UNTIL(peer_has(&p, "200 OK"));
+	http_listen_stop(served);
+	buf_reset(&p.got);
+	peer_say(&p, PING);
+	PEER_UNTIL(peer_has(&p, "200 OK"));
+	int again = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_lt(connect(again, (struct sockaddr *)&a, n), 0);
+	close(again);
+}
+END_TEST
+
+START_TEST(too_many_connections)
+{
+	struct peer p[3];
+
+	served_start_with((struct http_opts){ .conns_max = 2 });
+	for (size_t i = 0; i < 3; i++) {
+		served_connect(&p[i], i);
+	}
+	PEER_UNTIL(p[2].eof);
+	ck_assert(peer_has(&p[2], "HTTP/1.1 503 Service Unavailable"));
+	ck_assert(peer_has(&p[2], "\r\nRetry-After: 1\r\n"));
+	peer_say(&p[0], PING);
+	PEER_UNTIL(peer_has(&p[0], "200 OK"));
+	peer_done(&p[0]);
+	peer_done(&p[2]);
+	PEER_UNTIL(http_conns(served) == 1);
+	served_connect(&p[0], 0);
+	peer_say(&p[0], PING);
+	PEER_UNTIL(peer_has(&p[0], "200 OK"));
+	peer_done(&p[0]);
+	peer_done(&p[1]);
+}
+END_TEST
+
+/* Even those that are told so are not without number. */
+START_TEST(very_many_connections)
+{
+	int refused = 0;
+
+	served_start_with((struct http_opts){ .conns_max = 1 });
+	for (int i = 0; i < 100; i++) {
+		int fds[2];
+
+		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+		refused += http_adopt(served, fds[1], 0) < 0;
+	}
+	ck_assert_int_gt(refused, 50);
+	ck_assert_uint_le(http_conns(served), 40);
+}
+END_TEST
+
+/* A listener without descriptors to accept with tries again, and does not spin. */
+START_TEST(no_descriptors)
+{
+	struct sockaddr_un a;
+	socklen_t n = 0;
+	AUTO(peer) struct peer p = { .fd = -1 };
+	struct rlimit old;
+
+	served_start();
+	ck_assert_int_eq(http_listen(served, listening(&a, &n), 3), 0);
+	dial(&p, 0, &a, n);
+	peer_say(&p, PING);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	/* peer_step needs none. */
+	const struct rlimit none = { .rlim_cur = 3, .rlim_max = old.rlim_max };
+
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (int i = 0; i < 5; i++) {
+		peer_step();
+	}
+	ck_assert_uint_eq(http_conns(served), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	PEER_UNTIL(peer_has(&p, "200 OK"));
+}
+END_TEST
+
+/* What is said, and what becomes of it when nothing more comes. */
+static const struct {
+	const char *bytes;
+	const char *answer; /* NULL: closed without a word */
+} slow[] = {
+	{ "", NULL },
+	{ "\r\n", NULL },
+	{ "GET /ping HTTP", "HTTP/1.1 408 " },
+	{ "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab", "HTTP/1.1 408 " },
+	{ "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n",
+			"HTTP/1.1 408 " },
+	{ PING, "HTTP/1.1 200 OK" },
+	{ "POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab", "HTTP/1.1 404 " },
+	{ "POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n", "HTTP/1.1 408 " },
+};
+
+START_TEST(slow_peers)
+{
+	AUTO(peer) struct peer p = { .fd = -1 };
+
+	served_start_with((struct http_opts){ .head_ms = 50, .body_ms = 50, .idle_ms = 50 });
+	served_connect(&p, 0);
+	peer_say(&p, slow[_i].bytes);
+	PEER_UNTIL(p.eof);
+	if (slow[_i].answer) {
+		ck_assert_msg(p.got.p && strncmp(p.got.p, slow[_i].answer,
+							 strlen(slow[_i].answer)) == 0,
+				"%s", buf_span(&p.got).p);
+	} else {
+		ck_assert_uint_eq(p.got.n, 0);
+	}
+	PEER_UNTIL(http_conns(served) == 0);
+	ck_assert_ptr_null(served_later);
+}
+END_TEST
+
+/* A head has one limit, however it drips. */
+START_TEST(dripping_head)
+{
+	AUTO(peer) struct peer p = { .fd = -1 };
+
+	served_start_with((struct http_opts){ .head_ms = 300 });
+	served_connect(&p, 0);
+	peer_say(&p, "GET /ping HTTP/1.1\r\n");
+	while (!p.eof) {
+		(void)!send(p.fd, "A", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		peer_step();
+	}
+	ck_assert(peer_has(&p, "HTTP/1.1 408 ") || peer_has(&p, "HTTP/1.1 431 "));
+	ck_assert(peer_has(&p, "HTTP/1.1 408 "));
+}
+END_TEST
+
+/* An answer that nobody takes, after its handler is done with it. */
+START_TEST(peer_that_does_not_read)
+{
+	AUTO(peer) struct peer p = { .fd = -1 };
+	autofree char *body = mem_array(8U << 20, 1);
+
+	served_start_with((struct http_opts){ .body_ms = 50 });
+	served_connect(&p, 0);
+	p.is_reading = false;
+	peer_say(&p, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+	PEER_UNTIL(served_later);
+	http_reply(TAKE_PTR(served_later), 200, NULL, (struct span){ .p = body, .n = 8U << 20 });
+	ck_assert_uint_eq(http_conns(served), 1);
+	PEER_UNTIL(http_conns(served) == 0);
+}
+END_TEST
+
+static bool admit(struct http_req *rq)
+{
+	ck_assert_ptr_eq(rq->server_ctx, &ctx_mark);
+	if (rq->route && (rq->route->flags & HTTP_ROUTE_OPEN)) {
+		return true;
+	}
+	if (!span_eq(http_field(rq, "token"), span_of("secret"))) {
+		http_reply(rq, 401, NULL, span_of("no"));
+		return false;
+	}
+	return true;
+}
+
+static const char *describe(struct http_req *rq, int status, const char *what, struct buf *out)
+{
+	ck_assert_int_eq(buf_appendf(out, "{%d %s %s}", status, what,
+					 rq ? (rq->route ? "route" : "request") : "none"),
+			0);
+	return "application/json";
+}
+
+static void fields(struct http_req *rq, struct buf *out)
+{
+	ck_assert_ptr_nonnull(rq);
+	ck_assert_int_eq(buf_append_str(out, "X-Id: 1\r\n"), 0);
+}
+
+static const struct http_route own_routes[] = {
+	{ HTTP_GET, "/open", served_ping, HTTP_ROUTE_OPEN },
+	{ HTTP_POST, "/small", served_echo, .body_max = 2 },
+};
+
+static const struct {
+	const char *request;
+	const char *answer;
+} hooked[] = {
+	{ "GET /open HTTP/1.1\r\nHost: x\r\n\r\n",
+			"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Id: 1\r\n\r\n" },
+	{ "GET /nope HTTP/1.1\r\nHost: x\r\n\r\n",
+			"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nX-Id: 1\r\n\r\nno" },
+	{ "OPTIONS /open HTTP/1.1\r\nHost: x\r\n\r\n",
+			"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nX-Id: 1\r\n\r\nno" },
+	{ "GET /nope HTTP/1.1\r\nHost: x\r\nToken: secret\r\n\r\n",
+			"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n"
+			"Content-Length: 35\r\nX-Id: 1\r\n\r\n{404 there is nothing here request}" },
+	{ "POST /small HTTP/1.1\r\nHost: x\r\nToken: secret\r\nContent-Length: 3\r\n\r\n",
+			"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\n"
+			"Content-Length: 34\r\nConnection: close\r\nX-Id: 1\r\n\r\n"
+			"{413 the body is too large route}" },
+	{ "nonsense\r\n\r\n", "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
+			      "Content-Length: 43\r\nConnection: close\r\nX-Id: 1\r\n\r\n"
+			      "{400 the request line is malformed none}" },
+};
+
+START_TEST(hooks)
+{
+	AUTO(buf) struct buf got = BUF_INIT(PEER_MAX);
+	const char *body = strstr(hooked[_i].answer, "\r\n\r\n") + 4;
+
+	served_start_with((struct http_opts){
+			.routes = own_routes,
+			.routes_n = ARRAY_SIZE(own_routes),
+			.admit = admit,
+			.describe = describe,
+			.fields = fields,
+			.ctx = &ctx_mark,
+	});
+	served_talk(span_of(hooked[_i].request), 0, &got);
+	autofree char *length = mem_printf("Content-Length: %zu\r\n", strlen(body));
+
+	ck_assert_ptr_nonnull(strstr(got.p, length));
+	ck_assert_str_eq(strstr(got.p, "\r\n\r\n") + 4, body);
+	ck_assert_ptr_nonnull(strstr(got.p, "\r\nX-Id: 1\r\n\r\n"));
+	ck_assert_mem_eq(got.p, hooked[_i].answer, 20);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("http/server");
+	TCase *tc = tcase_create("server");
+
+	tcase_add_checked_fixture(tc, NULL, stop);
+	tcase_add_test(tc, listener);
+	tcase_add_test(tc, too_many_connections);
+	tcase_add_test(tc, very_many_connections);
+	tcase_add_test(tc, no_descriptors);
+	tcase_add_loop_test(tc, slow_peers, 0, ARRAY_SIZE(slow));
+	tcase_add_test(tc, dripping_head);
+	tcase_add_test(tc, peer_that_does_not_read);
+	tcase_add_loop_test(tc, hooks, 0, ARRAY_SIZE(hooked));
+	tcase_set_timeout(tc, 60);
+	suite_add_tcase(s, tc);
+	return unit_run(s);
+}
