@@ -20,6 +20,9 @@
 #include <osbx/request.h>
 #include <osbx/store.h>
 
+/* error.api_code of a sandbox whose image could not be had. */
+#define SANDBOX_ERROR_IMAGE 1
+
 struct sandbox_opts {
 	int in_fd; /* the caller's standard descriptors, borrowed */
 	int out_fd;

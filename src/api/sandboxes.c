@@ -6,7 +6,6 @@
 #include <osbx/clock.h>
 #include <osbx/mem.h>
 #include <osbx/sandbox.h>
-#include <osbx/str.h>
 
 #include "auth.h"
 #include "handlers.h"
@@ -40,17 +39,13 @@ static void reply_created(struct api *api, struct http_req *rq, const struct id 
 	api_json(rq, 202, &out);
 }
 
-/* Errors that are the image's, by the noun they begin with. */
 static void reply_start_failed(struct http_req *rq, const struct error *e)
 {
-	bool is_image = e->code == ERRC_UNAUTHENTICATED || str_after(e->text, "pull ") ||
-			str_after(e->text, "image ");
-
 	if (e->code == ERRC_NO_COMMAND || e->code == ERRC_NOT_EXECUTABLE) {
 		api_fail_error(rq, API_INVALID_ENTRYPOINT, e);
 		return;
 	}
-	if (is_image) {
+	if (e->api_code == SANDBOX_ERROR_IMAGE) {
 		struct error same = *e;
 
 		/* That a registry wants other credentials is no 401 of this server. */

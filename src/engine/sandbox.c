@@ -127,6 +127,7 @@ static int phase_image(struct sandbox *s, struct error *e)
 		s->opts->on_image(s->opts->ctx);
 	}
 	if (r < 0) {
+		e->api_code = SANDBOX_ERROR_IMAGE;
 		return -1;
 	}
 	if (s->img->is_host) {
