@@ -50,9 +50,10 @@ static int account_groups(struct passwd_user *u, uint32_t gid, struct error *e)
 }
 
 /* Act as the account of the prefix. */
-static int take_prefix(struct files *f, struct passwd_query *q, struct error *e)
+static int take_prefix(struct files *f, const struct passwd_query *main, struct error *e)
 {
 	const struct strv none = STRV_INIT;
+	struct passwd_query q = *main;
 	uint32_t uid = 0;
 	uint32_t gid = 0;
 	char text[ID_TEXT_MAX];
@@ -68,12 +69,13 @@ static int take_prefix(struct files *f, struct passwd_query *q, struct error *e)
 	}
 	passwd_user_done(&f->user);
 	(void)snprintf(text, sizeof(text), "%u", uid);
-	q->user = text;
-	q->groups = &none;
+	q.user = text;
+	q.groups = &none;
 	f->cwd = "/";
 	f->env = NULL;
-	return passwd_resolve(f->root_fd, q, &f->user, e) < 0 ? -1
-							      : account_groups(&f->user, gid, e);
+	return passwd_lookup(&q, &f->names.files, &f->user, e) < 0
+			       ? -1
+			       : account_groups(&f->user, gid, e);
 }
 
 static int find_user(struct files *f, const struct execd *x, const struct execd_process *p,
@@ -89,7 +91,7 @@ static int find_user(struct files *f, const struct execd *x, const struct execd_
 	f->ids_max = x->config.ids_max;
 	f->cwd = p->cwd && p->cwd[0] == '/' ? p->cwd : "/";
 	f->env = &p->env;
-	if (passwd_resolve(f->root_fd, &q, &f->user, e) < 0) {
+	if (passwd_lookup(&q, &f->names.files, &f->user, e) < 0) {
 		/* Not the client's mistake. */
 		e->code = ERRC_SYSTEM;
 		return -1;

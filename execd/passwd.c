@@ -463,20 +463,12 @@ int passwd_resolve(int root_fd, const struct passwd_query *q, struct passwd_user
 
 void passwd_book_load(int root_fd, struct passwd_book *out)
 {
-	struct passwd_files files;
-
 	*out = (struct passwd_book){
 		.passwd = BUF_INIT(LIMIT_PASSWD_BYTES),
 		.group = BUF_INIT(LIMIT_PASSWD_BYTES),
 	};
-	file_load(root_fd, PASSWD_PATH, &out->passwd, &files.passwd);
-	file_load(root_fd, GROUP_PATH, &out->group, &files.group);
-	if (files.passwd.text.n == 0) {
-		buf_done(&out->passwd);
-	}
-	if (files.group.text.n == 0) {
-		buf_done(&out->group);
-	}
+	file_load(root_fd, PASSWD_PATH, &out->passwd, &out->files.passwd);
+	file_load(root_fd, GROUP_PATH, &out->group, &out->files.group);
 }
 
 void passwd_book_done(struct passwd_book *b)
@@ -490,13 +482,12 @@ void passwd_book_done(struct passwd_book *b)
 }
 
 /* The first line with this id, or with this name unless it is NULL. */
-static bool book_find(const struct buf *text, const char *name, uint32_t *id, char **out_name)
+static bool book_find(struct span text, const char *name, uint32_t *id, char **out_name)
 {
-	struct span rest = buf_span(text);
 	struct span line;
 	struct span f[PASSWD_UID + 1];
 
-	while (span_next(&rest, '\n', &line)) {
+	while (span_next(&text, '\n', &line)) {
 		uint32_t found = 0;
 
 		if (line.n > LIMIT_PASSWD_LINE ||
@@ -514,7 +505,7 @@ static bool book_find(const struct buf *text, const char *name, uint32_t *id, ch
 	return false;
 }
 
-static const char *book_name(const struct buf *text, struct passwd_cached *cache, uint32_t id)
+static const char *book_name(struct span text, struct passwd_cached *cache, uint32_t id)
 {
 	struct passwd_cached *slot = &cache[id % PASSWD_BOOK_CACHE];
 
@@ -529,20 +520,20 @@ static const char *book_name(const struct buf *text, struct passwd_cached *cache
 
 const char *passwd_book_user(struct passwd_book *b, uint32_t uid)
 {
-	return book_name(&b->passwd, b->users, uid);
+	return book_name(b->files.passwd.text, b->users, uid);
 }
 
 const char *passwd_book_group(struct passwd_book *b, uint32_t gid)
 {
-	return book_name(&b->group, b->groups, gid);
+	return book_name(b->files.group.text, b->groups, gid);
 }
 
 int passwd_book_uid(const struct passwd_book *b, const char *name, uint32_t *out_uid)
 {
-	return book_find(&b->passwd, name, out_uid, NULL) ? 0 : -ENOENT;
+	return book_find(b->files.passwd.text, name, out_uid, NULL) ? 0 : -ENOENT;
 }
 
 int passwd_book_gid(const struct passwd_book *b, const char *name, uint32_t *out_gid)
 {
-	return book_find(&b->group, name, out_gid, NULL) ? 0 : -ENOENT;
+	return book_find(b->files.group.text, name, out_gid, NULL) ? 0 : -ENOENT;
 }

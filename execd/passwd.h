@@ -76,6 +76,7 @@ struct passwd_cached {
 struct passwd_book {
 	struct buf passwd;
 	struct buf group;
+	struct passwd_files files; /* the same, for passwd_lookup */
 	struct passwd_cached users[PASSWD_BOOK_CACHE];
 	struct passwd_cached groups[PASSWD_BOOK_CACHE];
 };

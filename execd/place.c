@@ -43,7 +43,8 @@ int place_path(const struct files *f, const char *given, char **out_path, struct
 	AUTO(buf) struct buf b = BUF_INIT(LIMIT_PATH_BYTES);
 
 	if (given[0] == '\0') {
-		return error_set(e, ERRC_INVALID, "the path is empty");
+		(void)error_set(e, ERRC_INVALID, "the path is empty");
+		return -1;
 	}
 	if (expand_path(span_of(given), variable, &f, &b, e) < 0) {
 		/* A long path is a bad one, not a large body. */
@@ -51,8 +52,7 @@ int place_path(const struct files *f, const char *given, char **out_path, struct
 		return -1;
 	}
 	autofree char *expanded = buf_take(&b);
-	autofree char *whole = expanded[0] == '/' ? TAKE_PTR(expanded)
-						  : mem_printf("%s/%s", f->cwd, expanded);
+	autofree char *whole = mem_printf("%s/%s", expanded[0] == '/' ? "" : f->cwd, expanded);
 
 	*out_path = path_normalise(whole);
 	return 0;

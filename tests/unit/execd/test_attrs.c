@@ -51,6 +51,8 @@ static struct files *sandbox(void)
 							 "7:x:70:70::/:/bin/sh\n"),
 			0);
 	ck_assert_int_eq(buf_append_str(&f.names.group, "root:x:0:\nstaff:x:50:app\n"), 0);
+	f.names.files.passwd.text = buf_span(&f.names.passwd);
+	f.names.files.group.text = buf_span(&f.names.group);
 	return &f;
 }
 
