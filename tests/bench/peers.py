@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from api import floor_api
 from detached import Detached
 from measure import Job, failure
 
@@ -31,6 +32,7 @@ class Peer:
     prepare: Callable | None = None  # (place)
     every: int = 1  # takes part in each n-th round
     linger_s: float = 0  # it tidies up in the background, at the next one's cost
+    api: Callable | None = None  # (place, words) -> Job that prints the figure; None: osbx's way
 
 
 def do(place, argv):
@@ -250,5 +252,5 @@ PEERS = {peer.name: peer for peer in [
     Peer("umoci", "umoci", unpack=umoci_unpack),
     Peer("skopeo+umoci", "skopeo", pull=skopeo_pull),
     Peer("igzip", "igzip", unpack=igzip_unpack),
-    Peer("floor", "cc", None, run=floor_run, prepare=floor_prepare),
+    Peer("floor", "cc", None, run=floor_run, prepare=floor_prepare, api=floor_api),
 ]}

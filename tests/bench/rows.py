@@ -6,6 +6,7 @@ the outcome must keep to. A new figure or row is one entry here.
 """
 from dataclasses import dataclass
 
+import api
 import detached
 import measure
 
@@ -84,6 +85,29 @@ FIGURES = {
                      5, 2, image="deb", tmpfs=True, timeout_s=300),
     "pull": Figure("osbx pull from a registry on this machine into an empty store on tmpfs", "s",
                    measure.PULL, 5, 2, image="deb", tmpfs=True, timeout_s=300, registry=True),
+    # 50 commands a sample, so few samples.
+    "command": Figure("POST /command true, until its last event", "ms", api.API, 9, 3,
+                      words=("done", "50")),
+    "command-end": Figure("POST /command true, until the end of the answer", "ms", api.API, 9, 3,
+                          words=("end", "50")),
+    "commands": Figure("50 commands at once, until the last one is complete", "ms", api.API, 15, 5,
+                       words=("many", "50")),
+    "tick": Figure("a printed line until its event, 95 of 100 took no longer", "ms", api.API, 5, 2,
+                   words=("tick", "100")),
+    "output": Figure("1 GiB of output in lines of 80 bytes, as events", "MB/s", api.API, 3, 1,
+                     words=("lines", "1024"), higher=True, timeout_s=120),
+    "output-memory": Figure("the same, memory of PID 1", "MiB", api.MEMORY, 2, 1,
+                            words=("lines", "1024"), timeout_s=120),
+    "line": Figure("1 GiB of output in one line, as events", "MB/s", api.API, 3, 1,
+                   words=("endless", "1024"), higher=True, timeout_s=120),
+    "line-memory": Figure("the same, memory of PID 1", "MiB", api.MEMORY, 2, 1,
+                          words=("endless", "1024"), timeout_s=120),
+    "upload": Figure("POST /files/upload of 1 GiB to a tmpfs", "MB/s", api.API, 3, 1,
+                     words=("upload", "1024"), higher=True, timeout_s=120),
+    "download": Figure("GET /files/download of 1 GiB from a tmpfs", "MB/s", api.API, 3, 1,
+                       words=("download", "1024"), higher=True, timeout_s=120),
+    "files-memory": Figure("both, memory of PID 1 and its workers", "MiB", api.MEMORY, 2, 1,
+                           words=("download", "1024"), timeout_s=120),
 }
 
 ROWS = [
@@ -141,4 +165,27 @@ ROWS = [
     Row("pull", "root", "podman"),
     Row("pull", "user", "skopeo+umoci", times(0.3)),
     Row("pull", "user", "podman"),
+    Row("command", "root", None, absolute(2)),
+    Row("command", "root", "floor", times(2)),
+    Row("command", "user", None, absolute(2)),
+    Row("command", "user", "floor", times(2)),
+    Row("command-end", "root", None, absolute(2)),
+    Row("command-end", "root", "floor", times(2)),
+    Row("command-end", "user", "floor", times(2)),
+    # 0.4 x the 102 ms of OpenSandbox's own execd.
+    Row("commands", "root", None, absolute(41)),
+    Row("commands", "root", "floor", times(2)),
+    Row("commands", "user", "floor", times(2)),
+    Row("tick", "root", None, absolute(1)),
+    Row("tick", "user", None, absolute(1)),
+    Row("output", "root", None, absolute(150)),
+    Row("output", "user", None, absolute(150)),
+    Row("output-memory", "root", None, absolute(4)),
+    Row("line", "root", None, absolute(150)),
+    Row("line-memory", "root", None, absolute(4)),
+    Row("upload", "root", None, absolute(1000)),
+    Row("upload", "user", None, absolute(1000)),
+    Row("download", "root", None, absolute(1000)),
+    Row("download", "user", None, absolute(1000)),
+    Row("files-memory", "root", None, absolute(4)),
 ]
