@@ -65,5 +65,14 @@ const struct http_route routes[] = {
 
 	{ HTTP_GET, "/metrics", metrics_get, 0, 0 },
 	{ HTTP_GET, "/metrics/watch", metrics_watch, 0, 0 },
+
+	{ HTTP_POST, "/pty", pty_create, 0, 0 },
+	{ HTTP_GET, "/pty/{id}", pty_get, 0, 0 },
+	{ HTTP_DELETE, "/pty/{id}", pty_delete, 0, 0 },
+	{ HTTP_GET, "/pty/{id}/ws", pty_attach, 0, 0 },
+
+	{ 0, "/proxy", proxy_without_port, ANY | STREAM, 0 },
+	{ 0, "/proxy/{port}", proxy_pass, ANY | STREAM, 0 },
+	{ 0, "/proxy/{port}/{rest*}", proxy_pass, ANY | STREAM, 0 },
 };
 const size_t routes_n = ARRAY_SIZE(routes);
