@@ -18,9 +18,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <osbx/buf.h>
 #include <osbx/clock.h>
+#include <osbx/fd.h>
 #include <osbx/file.h>
 #include <osbx/json.h>
 #include <osbx/jsondec.h>
@@ -170,6 +172,42 @@ void state_done(struct sandbox_state *s)
 	strv_done(&s->limits_missing);
 }
 
+/* Into the blocks that the record has already, the rest filled with blanks: JSON ends before
+ * them. 0 or -errno. */
+static int write_over(int dir_fd, struct span text, bool durable)
+{
+	autoclose int fd = fd_open_at(dir_fd, STATE_FILE, O_RDWR | O_NOFOLLOW, 0);
+	AUTO(buf) struct buf padded = BUF_INIT(LIMIT_STATE_BYTES);
+	struct stat st;
+
+	if (fd < 0) {
+		return fd;
+	}
+	if (fstat(fd, &st) < 0) {
+		return -errno;
+	}
+	if (text.n > (uint64_t)st.st_blocks * 512) {
+		return -ENOSPC;
+	}
+	int r = buf_append(&padded, text.p, text.n);
+
+	while (r == 0 && padded.n < (uint64_t)st.st_size) {
+		r = buf_append(&padded, " ", 1);
+	}
+	if (r == 0 && pwrite(fd, padded.p, padded.n, 0) != (ssize_t)padded.n) {
+		r = -EIO;
+	}
+	return r == 0 && durable && fsync(fd) < 0 ? -errno : r;
+}
+
+/* In one step, but where the disk is full: how a sandbox has ended is to be told there too. */
+static int text_save(int dir_fd, struct span text, bool durable)
+{
+	int r = file_write_at(dir_fd, STATE_FILE, text, durable);
+
+	return (r == -ENOSPC || r == -EDQUOT) && write_over(dir_fd, text, durable) == 0 ? 0 : r;
+}
+
 int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct error *e)
 {
 	AUTO(buf) struct buf text = BUF_INIT(LIMIT_STATE_BYTES);
@@ -212,7 +250,7 @@ int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct e
 	if (w.failed) {
 		return error_set(e, ERRC_LIMIT, "state of sandbox %s: too large", s->id.text);
 	}
-	int r = file_write_at(dir_fd, STATE_FILE, buf_span(&text), durable);
+	int r = text_save(dir_fd, buf_span(&text), durable);
 
 	return r < 0 ? error_sys(e, -r, "write state of sandbox %s", s->id.text) : 0;
 }
