@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""api - figures of the execution API, taken by client.c on the Unix socket of a sandbox.
+"""api - figures of the execution API, taken by client.c on the Unix socket of a sandbox, or on that
+of a server in front of it.
 
 Each sample has a sandbox of its own. words of a figure are what client.c wants to be told.
 """
 import json
 import subprocess
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,14 +45,14 @@ def osbx(contest, *words):
 
 @contextmanager
 def sandbox(contest):
-    """-> its socket, pid of its PID 1"""
+    """-> its id, its socket, pid of its PID 1"""
     place = contest.place
     name = osbx(contest, "run", "--detach", "--network", "none", "--tmpfs", "/data:2g", "--volume",
                 f"{client(place).parent}:/bench:ro", f"oci:{place.images['busybox'].ref}", "sleep",
                 "1000")
     try:
         told = json.loads(osbx(contest, "inspect", name))
-        yield told["execd"]["socket"], told["pid"]
+        yield name, told["execd"]["socket"], told["pid"]
     finally:
         osbx(contest, "rm", "--force", name)
 
@@ -63,8 +65,37 @@ def client_run(contest, socket):
 def sample_api(contest, peer):
     if peer.api:
         return float(measure.output(contest, peer.api(contest.place, contest.figure.words)))
-    with sandbox(contest) as (socket, _):
+    with sandbox(contest) as (_, socket, _):
         return client_run(contest, socket)
+
+
+@contextmanager
+def server(contest):
+    """osbx serve, -> its socket"""
+    place = contest.place
+    socket = place.dir / "serve.sock"
+    args = [place.programs["osbx"], "serve", "--listen", f"unix:{socket}"]
+    with subprocess.Popen(args, env=place.env(), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as serve:
+        try:
+            while not socket.exists():
+                if serve.poll() is not None:
+                    raise Failed(f"osbx serve ended with status {serve.returncode}")
+                time.sleep(POLL_S)
+            yield socket
+        finally:
+            serve.terminate()
+            serve.wait()
+            socket.unlink(missing_ok=True)
+
+
+def sample_proxied(contest, peer):
+    """Of osbx through its server, of its peer without one"""
+    with sandbox(contest) as (name, socket, _):
+        if peer.name != "osbx":
+            return client_run(contest, socket)
+        with server(contest) as through:
+            return client_run(contest, f"{through}:/v1/sandboxes/{name}/proxy/44772")
 
 
 def status_of(pid, field):
@@ -83,7 +114,7 @@ def workers_of(pid):
 
 def sample_memory(contest, _peer):
     """The most that PID 1 had resident, and what its workers had beyond what they share with it"""
-    with sandbox(contest) as (socket, pid):
+    with sandbox(contest) as (_, socket, pid):
         most, over = 0, threading.Event()
 
         def watch():
@@ -105,4 +136,5 @@ def sample_memory(contest, _peer):
 
 
 API = Method(measure.prove_nothing, sample_api, 1)
+PROXIED = Method(measure.prove_nothing, sample_proxied, 1)
 MEMORY = Method(measure.prove_nothing, sample_memory, 0)

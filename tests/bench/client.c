@@ -2,7 +2,8 @@
 /*
  * client - a yardstick of the execution API: what a client of a sandbox waits for.
  *
- * usage: client SOCKET FIGURE N      against the Unix socket of a sandbox; one number is printed
+ * usage: client SOCKET[:/PREFIX] FIGURE N
+ *                                    against the Unix socket of a sandbox; one number is printed
  *        client floor FIGURE N SH    the same work without an API: fork, execve of SH, wait
  *        client print N | flood MIB LINE    what runs in the sandbox, where this is /bench/client
  *
@@ -33,6 +34,7 @@
 #define BOUNDARY    "f8ea83857c6047689f01588e1822289c"
 
 static const char *socket_path;
+static const char *prefix = ""; /* of every target */
 
 static _Noreturn void die(const char *what)
 {
@@ -137,12 +139,12 @@ static void send_bytes(const struct client *c, const char *p, size_t n)
 	}
 }
 
-static void request(struct client *c, const char *head, const char *body)
+static void request(struct client *c, const char *method, const char *target, const char *body)
 {
 	char text[2048];
 	int n = snprintf(text, sizeof(text),
-			"%s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s", head,
-			strlen(body), body);
+			"%s %s%s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s", method,
+			prefix, target, strlen(body), body);
 
 	if (n < 0 || (size_t)n >= sizeof(text)) {
 		die("the request is too long");
@@ -156,7 +158,7 @@ static void command(struct client *c, const char *words)
 	char body[1024];
 
 	(void)snprintf(body, sizeof(body), "{\"command\":\"%s\"}", words);
-	request(c, "POST /command", body);
+	request(c, "POST", "/command", body);
 }
 
 static void body_see(struct client *c, const char *p, size_t n)
@@ -416,9 +418,9 @@ static double figure_upload(size_t mib)
 
 	client_open(&c);
 	(void)snprintf(head, sizeof(head),
-			"POST /files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; "
+			"POST %s/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; "
 			"boundary=" BOUNDARY "\r\nContent-Length: %zu\r\n\r\n",
-			sizeof(meta) - 1 + (mib << 20) + sizeof(last) - 1);
+			prefix, sizeof(meta) - 1 + (mib << 20) + sizeof(last) - 1);
 	double begin = now_ms();
 
 	send_bytes(&c, head, strlen(head));
@@ -439,7 +441,7 @@ static double figure_download(size_t mib)
 	client_open(&c);
 	double begin = now_ms();
 
-	request(&c, "GET /files/download?path=/data/file", "");
+	request(&c, "GET", "/files/download?path=/data/file", "");
 	answer_finish(&c);
 	if (c.bytes != mib << 20) {
 		errno = 0;
@@ -599,10 +601,17 @@ int main(int argc, char **argv)
 		value = strcmp(argv[2], "many") == 0 ? floor_many(n, argv[4])
 						     : floor_command(n, argv[4]);
 	} else if (argc == 4) {
+		char *colon = strstr(argv[1], ":/");
+
+		if (colon) {
+			*colon = '\0';
+			prefix = colon + 1;
+		}
 		socket_path = argv[1];
 		value = against_socket(argv[2], argv[3]);
 	} else {
-		(void)fprintf(stderr, "usage: client SOCKET FIGURE N | client floor FIGURE N SH\n");
+		(void)fprintf(stderr,
+				"usage: client SOCKET[:/PREFIX] FIGURE N | client floor FIGURE N SH\n");
 		return 2;
 	}
 	(void)printf("%.4f\n", value);

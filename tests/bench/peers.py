@@ -252,5 +252,6 @@ PEERS = {peer.name: peer for peer in [
     Peer("umoci", "umoci", unpack=umoci_unpack),
     Peer("skopeo+umoci", "skopeo", pull=skopeo_pull),
     Peer("igzip", "igzip", unpack=igzip_unpack),
+    Peer("direct", "sh", None),  # osbx itself, without its server
     Peer("floor", "cc", None, run=floor_run, prepare=floor_prepare, api=floor_api),
 ]}
