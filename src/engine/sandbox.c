@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <osbx/cgroup.h>
+#include <osbx/clock.h>
 #include <osbx/config.h>
 #include <osbx/events.h>
 #include <osbx/fd.h>
@@ -33,6 +34,15 @@
 #include <osbx/str.h>
 
 #include "sandbox_internal.h"
+
+/* The time since the last stage's end was for this one. */
+static void stage_end(struct sandbox *s, enum state_stage stage)
+{
+	int64_t now_us = clock_boot_us();
+
+	s->stage_us[stage] += now_us - s->stage_begin_us;
+	s->stage_begin_us = now_us;
+}
 
 static int phase_dirs(struct sandbox *s, struct error *e)
 {
@@ -252,6 +262,7 @@ static void status_take(struct sandbox *s, int status)
 {
 	s->state.exit_status = status;
 	s->was_oom = limits_killed(s, status);
+	s->state.oom_killed = cgroup_oom_kills(&s->cgroup) > 0;
 }
 
 /* While PID 1 alone is still ending: where directories are freed slowly that takes as long as the
@@ -277,6 +288,8 @@ static int state_run(struct sandbox *s, struct error *e)
 		free(TAKE_PTR(s->state.message));
 		state_go(&s->state, SANDBOX_RUNNING);
 	}
+	stage_end(s, STATE_STAGE_START);
+	memcpy(s->state.stage_us, s->stage_us, sizeof(s->stage_us));
 	/* Here, and not with the pid: the main process is being started meanwhile. */
 	s->state.pid_start = state_pid_start(s->state.pid);
 	s->state.expires_ms = s->req->timeout_ms > 0 ? s->state.started_ms + s->req->timeout_ms : 0;
@@ -353,6 +366,9 @@ static int launch_before_up(void *ctx, int control_fd, struct error *e)
 
 static int phase_launch(struct sandbox *s, struct error *e)
 {
+	if (limits_prepare(s, e) < 0) {
+		return -1;
+	}
 	int r = keeper_hold_signals(&s->mask_before);
 
 	if (r < 0) {
@@ -366,7 +382,6 @@ static int phase_launch(struct sandbox *s, struct error *e)
 		.ctx = s,
 	};
 
-	limits_prepare(s);
 	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0 ||
 			limits_apply(s, e) < 0) {
 		return -1;
@@ -393,19 +408,20 @@ static int phase_run(struct sandbox *s, struct error *e)
 struct phase {
 	const char *name; /* as the state's reason says it */
 	int (*run)(struct sandbox *s, struct error *e);
+	enum state_stage stage; /* that its time is counted for */
 };
 
 static const struct phase phases[] = {
-	{ "directories", phase_dirs },
-	{ "filter", filter_compile },
-	{ "volumes", sources_open },
-	{ "store", phase_store },
-	{ "name", phase_name },
-	{ "image", phase_image },
-	{ "sources", sources_check_rootfs },
-	{ "plan", phase_plan },
-	{ "launch", phase_launch },
-	{ "run", phase_run },
+	{ "directories", phase_dirs, STATE_STAGE_PLAN },
+	{ "filter", filter_compile, STATE_STAGE_PLAN },
+	{ "volumes", sources_open, STATE_STAGE_PLAN },
+	{ "store", phase_store, STATE_STAGE_IMAGE },
+	{ "name", phase_name, STATE_STAGE_PLAN },
+	{ "image", phase_image, STATE_STAGE_IMAGE },
+	{ "sources", sources_check_rootfs, STATE_STAGE_PLAN },
+	{ "plan", phase_plan, STATE_STAGE_PLAN },
+	{ "launch", phase_launch, STATE_STAGE_LAUNCH },
+	{ "run", phase_run, STATE_STAGE_START },
 };
 
 static bool is_expired(const struct sandbox *s)
@@ -520,6 +536,7 @@ int sandbox_run(const struct sandbox_request *req, const struct sandbox_opts *op
 		.record = RECORD_INIT,
 		.cgroup = CGROUP_INIT,
 		.launch = LAUNCH_INIT,
+		.stage_begin_us = clock_boot_us(),
 	};
 	struct error second = ERROR_INIT;
 	int r = 0;
@@ -530,6 +547,7 @@ int sandbox_run(const struct sandbox_request *req, const struct sandbox_opts *op
 			opts->on_phase(opts->ctx, phases[i].name);
 		}
 		r = phases[i].run(&s, e);
+		stage_end(&s, phases[i].stage);
 	}
 	int cleaned = sandbox_clean(&s, r < 0 ? e : NULL, &second);
 

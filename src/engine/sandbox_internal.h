@@ -41,6 +41,9 @@ struct sandbox {
 	struct cgroup cgroup;
 	struct launch launch;
 	struct keeper *keeper;
+	int64_t stage_begin_us;
+	int64_t stage_us[STATE_STAGE_COUNT]; /* before there is a state, and until it runs */
+	bool best_effort;         /* limits that cannot be enforced are left out */
 	struct error scope_error; /* why systemd gave no scope */
 	bool was_oom;             /* the main process was killed for want of memory */
 	bool expired;
@@ -62,7 +65,7 @@ int programs_make(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 int programs_write(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 
 /* Under systemd, go where controllers are and where neither unit nor session ends the sandbox. */
-void limits_prepare(struct sandbox *s) NONNULL(1);
+int limits_prepare(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Set the limits that were asked for, into s->state what is not in force of them. */
 int limits_apply(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Did the memory limit end the main process? Before the cgroup is gone. */

@@ -30,26 +30,28 @@ static int policy_find(const struct sandbox_request *req, bool *out_best_effort,
 	return 0;
 }
 
-void limits_prepare(struct sandbox *s)
+int limits_prepare(struct sandbox *s, struct error *e)
 {
+	/* Before the scope, which is named by the id: reading the configuration may begin the
+	 * program anew, with another one. */
+	if (limits_are_asked(&s->req->limits) && policy_find(s->req, &s->best_effort, e) < 0) {
+		return -1;
+	}
 	if ((limits_are_asked(&s->req->limits) || s->req->detach) && scope_is_wanted()) {
 		/* Without a scope, limits may still be possible where this process is. */
 		(void)!scope_enter(&s->record.id, &s->scope_error);
 	}
+	return 0;
 }
 
 int limits_apply(struct sandbox *s, struct error *e)
 {
 	unsigned int missing = 0;
-	bool best_effort = false;
 
 	if (!limits_are_asked(&s->req->limits)) {
 		return 0;
 	}
-	if (policy_find(s->req, &best_effort, e) < 0) {
-		return -1;
-	}
-	if (cgroup_limit(&s->cgroup, &s->req->limits, best_effort, &missing, e) < 0) {
+	if (cgroup_limit(&s->cgroup, &s->req->limits, s->best_effort, &missing, e) < 0) {
 		if (s->scope_error.code != ERRC_OK) {
 			/* That is what to look at first. */
 			e->hint[0] = '\0';
