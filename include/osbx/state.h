@@ -32,6 +32,15 @@ enum sandbox_state_code {
 	SANDBOX_STATE_COUNT,
 };
 
+/* What the making of a sandbox takes its time for. */
+enum state_stage {
+	STATE_STAGE_IMAGE,  /* to find it, or to pull and unpack it */
+	STATE_STAGE_PLAN,   /* everything else before there is a process */
+	STATE_STAGE_LAUNCH, /* namespaces, mounts, until PID 1 is there */
+	STATE_STAGE_START,  /* until the main process runs */
+	STATE_STAGE_COUNT,
+};
+
 struct sandbox_state {
 	struct id id;
 	enum sandbox_state_code code;
@@ -46,11 +55,13 @@ struct sandbox_state {
 	pid_t pid;           /* of PID 1 on the host; 0: none */
 	uint64_t pid_start;  /* its start time (state_pid_start): tells it from a later one */
 	int32_t exit_status; /* of the main process; -1: none yet */
+	bool oom_killed;     /* a process of it was killed: its memory limit was reached */
 	int64_t created_ms;  /* wall clock */
 	int64_t started_ms;  /* 0: not yet */
 	int64_t ended_ms;    /* 0: not yet */
 	int64_t expires_ms;  /* 0: never */
-	char *cgroup;        /* cgroup_path of it; NULL: none, or not yet */
+	int64_t stage_us[STATE_STAGE_COUNT]; /* 0: not yet */
+	char *cgroup;                        /* cgroup_path of it; NULL: none, or not yet */
 	struct strv limits_missing; /* that were asked for and are not in force: "memory" … */
 };
 
@@ -65,6 +76,8 @@ struct sandbox_state {
 
 /* Name of a code as the API writes it ("Running"). */
 const char *state_name(enum sandbox_state_code code);
+/* Name of a stage ("image"). */
+const char *state_stage_name(enum state_stage stage);
 /* Code of a name. 0 or -EINVAL. */
 int state_from_name(const char *name, enum sandbox_state_code *out_code) NONNULL(1, 2) MUST_CHECK;
 /* Is the transition one of those that happen? */

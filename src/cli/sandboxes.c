@@ -46,8 +46,19 @@ static void add_status(struct json_writer *w, const struct sandbox_state *s)
 	if (s->exit_status >= 0) {
 		json_add_i64(w, "exitStatus", s->exit_status);
 	}
+	json_add_bool(w, "oomKilled", s->oom_killed);
 	add_time(w, "startedAt", s->started_ms);
 	add_time(w, "endedAt", s->ended_ms);
+	json_object_end(w);
+}
+
+/* How long its making took, in microseconds. */
+static void add_stages(struct json_writer *w, const struct sandbox_state *s)
+{
+	json_object_begin(w, "stageUs");
+	for (int i = 0; i < STATE_STAGE_COUNT; i++) {
+		json_add_i64(w, state_stage_name((enum state_stage)i), s->stage_us[i]);
+	}
 	json_object_end(w);
 }
 
@@ -100,6 +111,7 @@ void sandbox_info_format(const struct sandbox_info *info, const struct json *req
 		add_execd(w, s, dirs->runtime);
 	}
 	if (request) {
+		add_stages(w, s);
 		json_add_value(w, "request", json_get(request, "request"));
 		json_add_value(w, "resolved", json_get(request, "resolved"));
 	}

@@ -35,6 +35,14 @@
 #define PROC_STAT_BYTES 4096
 #define PROC_STAT_START 22 /* number of the field, the name being the second */
 
+static const char *const stage_names[] = {
+	[STATE_STAGE_IMAGE] = "image",
+	[STATE_STAGE_PLAN] = "plan",
+	[STATE_STAGE_LAUNCH] = "launch",
+	[STATE_STAGE_START] = "start",
+};
+_Static_assert(ARRAY_SIZE(stage_names) == STATE_STAGE_COUNT, "stage_names is complete");
+
 static const char *const state_names[] = {
 	[SANDBOX_PENDING] = "Pending",
 	[SANDBOX_RUNNING] = "Running",
@@ -69,6 +77,12 @@ const char *state_name(enum sandbox_state_code code)
 {
 	assert((unsigned int)code < SANDBOX_STATE_COUNT);
 	return state_names[code];
+}
+
+const char *state_stage_name(enum state_stage stage)
+{
+	assert((unsigned int)stage < STATE_STAGE_COUNT);
+	return stage_names[stage];
 }
 
 int state_from_name(const char *name, enum sandbox_state_code *out_code)
@@ -242,6 +256,12 @@ int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct e
 	if (s->exit_status >= 0) {
 		json_add_u64(&w, "exitStatus", (uint64_t)s->exit_status);
 	}
+	json_add_bool(&w, "oomKilled", s->oom_killed);
+	json_object_begin(&w, "stageUs");
+	for (size_t i = 0; i < ARRAY_SIZE(stage_names); i++) {
+		json_add_u64(&w, stage_names[i], (uint64_t)s->stage_us[i]);
+	}
+	json_object_end(&w);
 	json_add_u64(&w, "createdMs", (uint64_t)s->created_ms);
 	json_add_u64(&w, "startedMs", (uint64_t)s->started_ms);
 	json_add_u64(&w, "endedMs", (uint64_t)s->ended_ms);
@@ -277,6 +297,8 @@ struct state_document {
 	uint64_t started_ms;
 	uint64_t ended_ms;
 	uint64_t expires_ms;
+	bool oom_killed;
+	uint64_t stage_us[STATE_STAGE_COUNT];
 };
 
 static void document_done(struct state_document *d)
@@ -295,6 +317,21 @@ AUTO_DEFINE(document, struct state_document, document_done);
 
 #define FIELD(member) offsetof(struct state_document, member)
 
+#define STAGE(name, stage)                                                               \
+	{                                                                                \
+		name, JSONDEC_U64, (stage) * sizeof(uint64_t), 0, INT64_MAX, NULL, NULL, \
+	}
+
+/* Of stage_us. */
+static const struct jsondec_field stage_fields[] = {
+	STAGE("image", STATE_STAGE_IMAGE),
+	STAGE("plan", STATE_STAGE_PLAN),
+	STAGE("launch", STATE_STAGE_LAUNCH),
+	STAGE("start", STATE_STAGE_START),
+	{ .name = NULL },
+};
+_Static_assert(ARRAY_SIZE(stage_fields) == STATE_STAGE_COUNT + 1, "stage_fields is complete");
+
 static const struct jsondec_field state_fields[] = {
 	{ "version", JSONDEC_U64, FIELD(version), JSONDEC_REQUIRED, UINT32_MAX, NULL, NULL },
 	{ "id", JSONDEC_STRING, FIELD(id), JSONDEC_REQUIRED, 0, NULL, NULL },
@@ -312,6 +349,8 @@ static const struct jsondec_field state_fields[] = {
 	{ "pidStart", JSONDEC_U64, FIELD(pid_start), 0, 0, NULL, NULL },
 	{ "pid", JSONDEC_U64, FIELD(pid), JSONDEC_REQUIRED, INT32_MAX, NULL, NULL },
 	{ "exitStatus", JSONDEC_U64, FIELD(exit_status), 0, 255, NULL, NULL },
+	{ "oomKilled", JSONDEC_BOOL, FIELD(oom_killed), 0, 0, NULL, NULL },
+	{ "stageUs", JSONDEC_OBJECT, FIELD(stage_us), 0, 0, stage_fields, NULL },
 	{ "createdMs", JSONDEC_U64, FIELD(created_ms), JSONDEC_REQUIRED, INT64_MAX, NULL, NULL },
 	{ "startedMs", JSONDEC_U64, FIELD(started_ms), 0, INT64_MAX, NULL, NULL },
 	{ "endedMs", JSONDEC_U64, FIELD(ended_ms), 0, INT64_MAX, NULL, NULL },
@@ -347,7 +386,11 @@ static int document_take(struct state_document *d, struct sandbox_state *out_sta
 		.started_ms = (int64_t)d->started_ms,
 		.ended_ms = (int64_t)d->ended_ms,
 		.expires_ms = (int64_t)d->expires_ms,
+		.oom_killed = d->oom_killed,
 	};
+	for (size_t i = 0; i < ARRAY_SIZE(d->stage_us); i++) {
+		out_state->stage_us[i] = (int64_t)d->stage_us[i];
+	}
 	memcpy(out_state->id.text, d->id, sizeof(out_state->id.text));
 	return 0;
 }

@@ -134,6 +134,9 @@ START_TEST(reads_what_a_keeper_adds)
 	s.pid_start = 34;
 	s.cgroup = mem_strdup("/sys/fs/cgroup/osbx/x");
 	s.expires_ms = 56;
+	s.oom_killed = true;
+	s.stage_us[STATE_STAGE_IMAGE] = 1;
+	s.stage_us[STATE_STAGE_START] = 4;
 	state_go(&s, SANDBOX_RUNNING);
 	ck_assert_int_eq(state_save(&s, unit_fd, false, &e), 0);
 	ck_assert_int_eq(state_load(unit_fd, &back, &e), 0);
@@ -144,6 +147,10 @@ START_TEST(reads_what_a_keeper_adds)
 	ck_assert_int_eq(back.keeper_pid, 12);
 	ck_assert_uint_eq(back.pid_start, 34);
 	ck_assert_int_eq(back.expires_ms, 56);
+	ck_assert(back.oom_killed);
+	ck_assert_int_eq(back.stage_us[STATE_STAGE_IMAGE], 1);
+	ck_assert_int_eq(back.stage_us[STATE_STAGE_PLAN], 0);
+	ck_assert_int_eq(back.stage_us[STATE_STAGE_START], 4);
 }
 END_TEST
 
