@@ -10,7 +10,14 @@
  *
  * A request is valid until its answer is complete (http_reply, http_end) or its connection is lost
  * (on_close, if set, is called first); then it must not be touched. Whoever answers later than in
- * the handler itself sets on_close.
+ * the handler itself sets on_close. No call of a handler comes from within one of its own calls of
+ * this module.
+ *
+ * A peer that closes its side after a request (half-close) is answered as any other. It is gone,
+ * and on_close is called, when the kernel says so (EPOLLHUP, EPOLLERR: a Unix socket that was
+ * closed, a TCP connection that was reset), when a write fails, or when the body of a route with
+ * HTTP_ROUTE_STREAM is cut or malformed. A peer that has closed a TCP connection in order cannot be
+ * told from one that reads on: only a write finds out, so long streams write from time to time.
  *
  * What is malformed, ambiguous (two lengths, a length and a coding, a bare CR: request smuggling,
  * RFC 9112 section 11.2), too long or too slow is answered by the server itself and closes the
@@ -58,8 +65,9 @@ typedef void (*http_handler)(struct http_req *rq);
 
 struct http_route {
 	enum http_method method;
-	const char *pattern; /* "/command/{id}/logs"; a last "{rest*}" takes the rest with its '/'
-			      */
+	/* "/command/{id}/logs"; in "/proxy/{port}/{rest*}" the last one is the rest with its '/',
+	 * or nothing. The first row that takes path and method is the route. */
+	const char *pattern;
 	http_handler handler;
 	unsigned int flags;
 	size_t body_max; /* 0: HTTP_BODY_WHOLE_MAX; not looked at with HTTP_ROUTE_STREAM */
@@ -75,8 +83,8 @@ struct http_opts {
 	/* Body of the answers that the server gives itself, status >= 400: writes to *out and names
 	 * its media type, of static duration. rq is NULL when the head itself was bad. */
 	const char *(*describe)(struct http_req *rq, int status, const char *what, struct buf *out);
-	/* A field of every answer, e.g. a request id: appends whole lines with CR LF. May be NULL.
-	 */
+	/* A field of every answer, e.g. a request id: appends whole lines with CR LF. Of a head
+	 * that was bad rq has neither fields nor path. May be NULL. */
 	void (*fields)(struct http_req *rq, struct buf *out);
 	size_t conns_max;   /* 0: 1024; one more is answered 503 with Retry-After */
 	size_t workers_max; /* of http_fork, 0: 64 */
@@ -100,8 +108,12 @@ struct http_req {
 	void *server_ctx;                      /* http_opts.ctx */
 	void *ctx;                             /* the handler's own */
 	void (*on_close)(struct http_req *rq); /* the peer is gone; the last call */
-	void (*on_drain)(struct http_req *rq); /* http_pending() has fallen to nearly nothing */
-	void (*on_body)(struct http_req *rq);  /* HTTP_ROUTE_STREAM: http_body_peek has news */
+	/* Not all could be sent at once, and http_pending() has fallen to nearly nothing. */
+	void (*on_drain)(struct http_req *rq);
+	/* HTTP_ROUTE_STREAM: http_body_peek has news, or the body has ended. A handler that leaves
+	 * bytes untaken must come back by itself: nothing more is read, and told, before they are.
+	 */
+	void (*on_body)(struct http_req *rq);
 };
 
 /* New server without listeners; opts and what it points to are borrowed for its life. */
@@ -170,8 +182,9 @@ bool http_body_done(const struct http_req *rq) NONNULL(1);
 /* Length announced, UINT64_MAX when chunked. */
 uint64_t http_body_length(const struct http_req *rq) NONNULL(1);
 
-/* Leave HTTP (101, or a tunnel): the socket is the caller's from here on, *out_rest what was read
- * beyond the head (caller: buf_done). Nothing has been answered; rq is gone. */
+/* Leave HTTP (101, or a tunnel): the socket, which does not block, is the caller's from here on,
+ * *out_rest what was read beyond the head (caller: buf_done). Nothing has been answered; rq is
+ * gone. The descriptor. */
 int http_take_over(struct http_req *rq, struct buf *out_rest) NONNULL(1, 2) MUST_CHECK;
 
 /*
@@ -188,7 +201,8 @@ int http_take_over(struct http_req *rq, struct buf *out_rest) NONNULL(1, 2) MUST
 struct http_fork_opts {
 	void (*run)(struct http_req *rq, void *ctx); /* must have answered when it returns */
 	void *ctx;                                   /* copied by fork */
-	/* In the parent, once, when the worker has ended; not when http_fork fails. May be NULL. */
+	/* In the parent, once, when the worker has ended or the server is freed; not when http_fork
+	 * fails. May be NULL. */
 	void (*on_end)(void *ctx);
 	/* Descriptors that run() needs: in the worker all others are closed, but for 0, 1 and 2. */
 	const int *keep;
@@ -196,7 +210,8 @@ struct http_fork_opts {
 };
 /* 0 or -errno; -EAGAIN: too many workers (503 has been answered, rq is gone, in every failure). */
 int http_fork(struct http_req *rq, const struct http_fork_opts *opts) NONNULL(1, 2) MUST_CHECK;
-/* Up to n bytes of the body. Number, 0 at its end, -errno (-ECONNRESET: cut short). */
+/* Up to n bytes of the body (http_body_peek does not wait). Number, 0 at its end, -errno
+ * (-ECONNRESET: cut short, -EBADMSG: malformed, -ETIMEDOUT: body_ms). */
 ssize_t http_blocking_read(struct http_req *rq, void *p, size_t n) NONNULL(1, 2) MUST_CHECK;
 /* n bytes of a file from offset on as body, by sendfile. 0 or -errno; a file that has become
  * shorter is -EIO (the connection must be cut: http_abort). */

@@ -180,6 +180,8 @@ void conn_fail(struct conn *c, int status, const char *what)
 	void (*on_close)(struct http_req * rq) = rq->on_close;
 
 	if (c->x->has_begun) {
+		/* Half an answer says more than none, which some clients would ask for again. */
+		conn_flush(c);
 		conn_lose(c);
 		return;
 	}

@@ -270,6 +270,7 @@ void http_abort(struct http_req *rq)
 	struct conn *c = conn_of(rq);
 
 	conn_enter(c);
+	conn_flush(c);
 	conn_kill(c);
 	conn_leave(c);
 }

@@ -14,6 +14,11 @@
 #include "http_internal.h"
 
 #define ACCEPTS_AT_ONCE 16
+#define CONNS_MAX       1024
+#define WORKERS_MAX     64
+#define HEAD_MS         10000
+#define BODY_MS         60000
+#define IDLE_MS         75000
 #define REST_MS         100 /* without a descriptor left */
 
 _Static_assert(HTTP_HEAD_BYTES_MAX == PARSE_HEAD_MAX, "http.h says so");
@@ -26,11 +31,11 @@ struct http_server *http_server_new(struct loop *loop, const struct http_opts *o
 
 	s->loop = loop;
 	s->opts = *opts;
-	s->opts.conns_max = opts->conns_max ? opts->conns_max : 1024;
-	s->opts.workers_max = opts->workers_max ? opts->workers_max : 64;
-	s->opts.head_ms = opts->head_ms ? opts->head_ms : 10 * 1000;
-	s->opts.body_ms = opts->body_ms ? opts->body_ms : 60 * 1000;
-	s->opts.idle_ms = opts->idle_ms ? opts->idle_ms : 75 * 1000;
+	s->opts.conns_max = opts->conns_max ? opts->conns_max : CONNS_MAX;
+	s->opts.workers_max = opts->workers_max ? opts->workers_max : WORKERS_MAX;
+	s->opts.head_ms = opts->head_ms ? opts->head_ms : HEAD_MS;
+	s->opts.body_ms = opts->body_ms ? opts->body_ms : BODY_MS;
+	s->opts.idle_ms = opts->idle_ms ? opts->idle_ms : IDLE_MS;
 	return s;
 }
 

@@ -208,7 +208,6 @@ START_TEST(talks_are_answered)
 	}
 	for (size_t piece = 1; piece < 8; piece += piece) {
 		AUTO(buf) struct buf pieces = BUF_INIT(PEER_MAX);
-		AUTO(buf) struct buf joined = BUF_INIT(PEER_MAX);
 
 		served_talk(span_of(bytes), piece, &pieces);
 		/* A streamed body comes back in the pieces that it came in. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/un.h>
 
@@ -59,6 +61,94 @@ START_TEST(listener)
 
 	ck_assert_int_lt(connect(again, (struct sockaddr *)&a, n), 0);
 	close(again);
+}
+END_TEST
+
+/* A connection over TCP, where bytes that nobody has read reset it at its close. */
+static void dial_tcp(struct peer *p)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	socklen_t n = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+	ck_assert_int_eq(listen(fd, 10), 0);
+	ck_assert_int_eq(http_listen(served, fd, 1), 0);
+	*p = (struct peer){
+		.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+		.got = BUF_INIT(PEER_MAX),
+		.is_reading = true,
+	};
+	ck_assert_int_eq(connect(p->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	ck_assert_int_eq(fd_set_nonblock(p->fd, true), 0);
+	peers[0] = p;
+}
+
+static const struct {
+	const char *head;
+	size_t body;
+	const char *has;
+} unread[] = {
+	{ "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", 1000000,
+			"HTTP/1.1 413 " },
+	{ "POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", 1000000,
+			"HTTP/1.1 404 " },
+	{ "nonsense\r\n\r\n", 1000000, "HTTP/1.1 400 " },
+	{ "GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" PING, 1000000,
+			"HTTP/1.1 200 " },
+};
+
+START_TEST(answers_survive_unread_bytes)
+{
+	AUTO(peer) struct peer p = { .fd = -1 };
+	autofree char *body = mem_array(unread[_i].body, 1);
+	size_t at = 0;
+
+	served_start();
+	dial_tcp(&p);
+	p.is_reading = false;
+	peer_say(&p, unread[_i].head);
+	while (at < unread[_i].body) {
+		ssize_t n = send(p.fd, body + at, unread[_i].body - at, MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EAGAIN) {
+			break;
+		}
+		at += n > 0 ? (size_t)n : 0;
+		peer_step();
+	}
+	p.is_reading = true;
+	PEER_UNTIL(p.eof);
+	ck_assert(peer_has(&p, unread[_i].has));
+}
+END_TEST
+
+START_TEST(gone_peer_over_tcp)
+{
+	AUTO(peer) struct peer p = { .fd = -1 };
+	const struct linger reset = { .l_onoff = 1 };
+
+	served_start();
+	dial_tcp(&p);
+	peer_say(&p, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+	PEER_UNTIL(served_later);
+	if (_i == 0) {
+		/* Closed in order it could still be reading: only writing tells. */
+		peer_hang_up(&p);
+		for (int i = 0; i < 5; i++) {
+			peer_step();
+		}
+		ck_assert_int_eq(served_closed, 0);
+		http_begin(served_later, 200, NULL, UINT64_MAX);
+	} else {
+		ck_assert_int_eq(setsockopt(p.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+		peer_hang_up(&p);
+	}
+	PEER_UNTIL(served_closed == 1);
+	PEER_UNTIL(http_conns(served) == 0);
 }
 END_TEST
 
@@ -283,6 +373,8 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, NULL, stop);
 	tcase_add_test(tc, listener);
+	tcase_add_loop_test(tc, answers_survive_unread_bytes, 0, ARRAY_SIZE(unread));
+	tcase_add_loop_test(tc, gone_peer_over_tcp, 0, 2);
 	tcase_add_test(tc, too_many_connections);
 	tcase_add_test(tc, very_many_connections);
 	tcase_add_test(tc, no_descriptors);
