@@ -37,7 +37,10 @@ step() {
 	7) timeout -s KILL 0.0$((seed % 10)) "$OSBX" exec "$1" sh -c "sleep 1000 & sleep 1000 # $marker" ;;
 	8) "$OSBX" ps -a --json ;;
 	9) "$OSBX" exec -d "$1" sleep 2 ;;
+	10) "$OSBX" cp "$tmp/tree" "$1:/" && "$OSBX" cp "$1:/tree" - | tar tf - ;;
+	11) timeout -s KILL 0.0$((seed % 10)) "$OSBX" cp "$tmp/large" "$1:/large" ;;
 	esac
+	echo "step $2" >>"$tmp/acts.$worker"
 }
 
 # the ends of a sandbox
@@ -53,6 +56,7 @@ finish() {
 }
 
 worker() {
+	worker=$1
 	seed=$((seed + $1 * 7919))
 	n=0
 	while [ "$n" -lt $((total / workers)) ]; do
@@ -61,6 +65,7 @@ worker() {
 		if [ "$r" = 0 ]; then
 			# The starter is killed at any moment.
 			random 30
+			echo "starter killed" >>"$tmp/acts.$worker"
 			timeout -s KILL "$(printf '0.%03d' "$r")" "$OSBX" run -d --network none --timeout 3s "$image" sleep 1000
 			continue
 		fi
@@ -72,10 +77,11 @@ worker() {
 		}
 		echo "$id" >>"$tmp/ids"
 		for _ in 1 2 3; do
-			random 10
+			random 12
 			step "$id" "$r"
 		done
 		random 6
+		echo "end $r" >>"$tmp/acts.$worker"
 		finish "$id" "$r"
 	done
 }
@@ -87,10 +93,14 @@ killer() {
 		sleep 0.$((1 + r))
 		random 8
 		victim=$("$OSBX" ps -q | sed -n "$((1 + r))p")
-		[ -n "$victim" ] && lose "$victim"
+		[ -n "$victim" ] && lose "$victim" && echo "keeper killed" >>"$tmp/acts.killer"
 	done
 }
 
+mkdir "$tmp/tree"
+echo file >"$tmp/tree/file"
+ln -s file "$tmp/tree/link"
+truncate -s 1G "$tmp/large"
 sleep 1000 &
 decoy=$!
 start=$(date +%s)
@@ -105,7 +115,8 @@ for w in $(seq $workers); do
 done
 touch "$tmp/done"
 wait "$killer"
-note "$total sandboxes by $workers processes in $(($(date +%s) - start)) s"
+note "$total sandboxes by $workers processes in $(($(date +%s) - start)) s, $(grep -c . "$tmp/ids") of them lived; what was done to them:"
+note "$(cat "$tmp"/acts.* | sed 's/ [0-9]*$//' | sort | uniq -c | tr -s ' ')"
 is "$(grep -c . "$tmp/failures" 2>/dev/null || :)" "$([ -e "$tmp/failures" ] && echo 0)" "every run that was let run began"
 is "$(cat "$tmp"/worker.* | grep -cE 'runtime error|AddressSanitizer|Assertion|internal')" 0 "no program broke"
 
