@@ -139,7 +139,7 @@ int execd_config_decode(struct span in, struct execd_config *out)
 	if (!take(&in, &head, sizeof(head)) || head.magic != CONFIG_MAGIC ||
 			head.own_filter_n > LIMIT_BPF_INSNS ||
 			head.workload_filter_n > LIMIT_BPF_INSNS ||
-			head.token_n > EXECD_TOKEN_MAX ||
+			head.token_n > EXECD_TOKEN_MAX || head.pad != 0 ||
 			in.n != ((size_t)head.own_filter_n + head.workload_filter_n) *
 									sizeof(struct sock_filter) +
 							head.token_n) {

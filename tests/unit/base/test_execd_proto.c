@@ -28,6 +28,7 @@ static void config_fill(struct execd_config *c)
 		.workload_filter_n = 2,
 		.own_filter = mem_array(1, sizeof(insns[0])),
 		.workload_filter = mem_array(2, sizeof(insns[0])),
+		.token = mem_strdup("sesame"),
 	};
 	memcpy(c->own_filter, insns, sizeof(insns[0]));
 	memcpy(c->workload_filter, insns, sizeof(insns));
@@ -71,6 +72,7 @@ START_TEST(config_round_trip)
 	ck_assert_uint_eq(d.workload_filter_n, 2);
 	ck_assert_mem_eq(d.own_filter, insns, sizeof(insns[0]));
 	ck_assert_mem_eq(d.workload_filter, insns, sizeof(insns));
+	ck_assert_str_eq(d.token, "sesame");
 }
 END_TEST
 
@@ -85,6 +87,7 @@ START_TEST(config_without_filters)
 	ck_assert_uint_eq(d.own_filter_n, 0);
 	ck_assert_ptr_null(d.own_filter);
 	ck_assert_ptr_null(d.workload_filter);
+	ck_assert_ptr_null(d.token);
 }
 END_TEST
 
@@ -104,6 +107,26 @@ START_TEST(config_limits)
 	ck_assert_int_eq(execd_config_encode(&c, &small), -EMSGSIZE);
 	ck_assert_int_eq(execd_config_encode(&c, &b), 0);
 	ck_assert_int_eq(execd_config_decode(buf_span(&b), &d), 0);
+}
+END_TEST
+
+START_TEST(config_token)
+{
+	AUTO(execd_config) struct execd_config c = { .token = mem_array(EXECD_TOKEN_MAX + 2, 1) };
+	AUTO(execd_config) struct execd_config d = { 0 };
+	AUTO(buf) struct buf b = BUF_INIT(BUF_MAX);
+
+	memset(c.token, 't', EXECD_TOKEN_MAX + 1);
+	ck_assert_int_eq(execd_config_encode(&c, &b), -EMSGSIZE);
+	c.token[EXECD_TOKEN_MAX] = '\0';
+	ck_assert_int_eq(execd_config_encode(&c, &b), 0);
+	ck_assert_int_eq(execd_config_decode(buf_span(&b), &d), 0);
+	ck_assert_str_eq(d.token, c.token);
+	/* Not one that is shorter than it says. */
+	b.p[b.n - 1] = '\0';
+	execd_config_done(&d);
+	ck_assert_int_eq(execd_config_decode(buf_span(&b), &d), -EBADMSG);
+	ck_assert_ptr_null(d.token);
 }
 END_TEST
 
@@ -131,8 +154,9 @@ START_TEST(config_broken)
 		good += execd_config_decode(buf_span(&b), &d) == 0;
 		b.p[i] = (char)~b.p[i];
 	}
-	/* isolation, has_setgroups, ids_max, caps and the instructions may be anything. */
-	ck_assert_int_eq(good, 3 * 4 + 8 + 3 * 8);
+	/* isolation, has_setgroups, ids_max, caps, the instructions and the token may be anything.
+	 */
+	ck_assert_int_eq(good, 3 * 4 + 8 + 3 * 8 + 6);
 	struct execd_config d = { 0 };
 
 	ck_assert_int_eq(buf_append(&b, "x", 1), 0);
@@ -411,6 +435,7 @@ int main(void)
 	tcase_add_test(config, config_round_trip);
 	tcase_add_test(config, config_without_filters);
 	tcase_add_test(config, config_limits);
+	tcase_add_test(config, config_token);
 	tcase_add_test(config, config_broken);
 	suite_add_tcase(s, config);
 	tcase_add_test(process, process_round_trip);

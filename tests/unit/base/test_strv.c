@@ -113,6 +113,33 @@ START_TEST(env_refuses_no_entry)
 }
 END_TEST
 
+START_TEST(env_removes_by_name)
+{
+	AUTO(strv) struct strv env = STRV_INIT;
+
+	ck_assert_ptr_null(strv_env_remove(&env, "A"));
+	for (int i = 0; i < 20; i++) {
+		ck_assert_int_eq(strv_addf(&env, i % 2 ? "K%d=v" : "A=%d", i), 0);
+	}
+	ck_assert_int_eq(strv_add(&env, "AB=c"), 0);
+	autofree char *value = strv_env_remove(&env, "A");
+
+	ck_assert_str_eq(value, "0");
+	ck_assert_uint_eq(env.n, 11);
+	ck_assert_ptr_null(strv_env_find(&env, "A"));
+	ck_assert_str_eq(env.v[0], "K1=v");
+	ck_assert_str_eq(env.v[10], "AB=c");
+	ck_assert_ptr_null(env.v[11]);
+	ck_assert_ptr_null(strv_env_remove(&env, "A"));
+	/* It can grow again. */
+	for (int i = 0; i < 20; i++) {
+		ck_assert_int_eq(strv_addf(&env, "L%d=w", i), 0);
+	}
+	ck_assert_str_eq(env.v[30], "L19=w");
+	ck_assert_ptr_null(env.v[31]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("strv");
@@ -125,6 +152,7 @@ int main(void)
 	tcase_add_test(tc, env_replaces_by_name);
 	tcase_add_test(tc, env_replaces_by_its_own_entry);
 	tcase_add_test(tc, env_refuses_no_entry);
+	tcase_add_test(tc, env_removes_by_name);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
 }

@@ -116,6 +116,8 @@ static bool process_is_right(const struct packet *p)
  * the main one is the number of trees that were killed, plus ten times its signal. */
 static void fake_run(int sock, bool deaf)
 {
+	bool has_started = false;
+	int listeners = 0;
 	int killed = 0;
 
 	for (;;) {
@@ -132,7 +134,17 @@ static void fake_run(int sock, bool deaf)
 		struct execd_failed failed = { .tag = tag };
 
 		switch (p.type) {
+		case EXECD_MSG_LISTEN:
+			/* Before everything else, and not again. */
+			if (listeners++ > 0 || has_started || p.fds_n != 1) {
+				_exit(96);
+			}
+			break;
 		case EXECD_MSG_START:
+			if (listeners != 1) {
+				_exit(95);
+			}
+			has_started = true;
 			if (tag == 1 || process_is_right(&p)) {
 				fake_send(sock, EXECD_MSG_STARTED, &started, sizeof(started));
 			} else {
