@@ -55,7 +55,8 @@ int limits_apply(struct sandbox *s, struct error *e)
 		if (s->scope_error.code != ERRC_OK) {
 			/* That is what to look at first. */
 			e->hint[0] = '\0';
-			(void)error_hint(e, "%s", s->scope_error.text);
+			(void)error_hint(e, "%s%s%s", s->scope_error.text,
+					s->scope_error.hint[0] ? "; " : "", s->scope_error.hint);
 		}
 		return -1;
 	}
