@@ -128,12 +128,16 @@ while [ "$i" -lt 12 ]; do
 	wait "$pid" 2>/dev/null
 	i=$((i + 1))
 done
-sleep 1
-"$OSBX" ps -q >"$tmp/alive"
-bad=0
-while read -r id; do
-	[ "$(field "$id" .status.state)" = Running ] && "$OSBX" exec "$id" true </dev/null || bad=$((bad + 1))
-done <"$tmp/alive"
+# Some keepers have not heard of it yet.
+for _ in $(seq 30); do
+	sleep 1
+	"$OSBX" ps -q >"$tmp/alive"
+	bad=0
+	while read -r id; do
+		[ "$(field "$id" .status.state)" = Running ] && "$OSBX" exec "$id" true </dev/null || bad=$((bad + 1))
+	done <"$tmp/alive"
+	[ "$bad" != 0 ] || break
+done
 is "$bad" 0 "what a killed starter has left runs, or is gone ($(wc -l <"$tmp/alive") of 12 run)"
 xargs -r "$OSBX" rm -qf <"$tmp/alive"
 osbx gc

@@ -111,7 +111,7 @@ osbx rm scoped
 is "$status" 0 "and can be removed"
 
 # The units for gc.
-run systemd-analyze verify $user "$installed/osbx-gc.service" "$installed/osbx-gc.timer"
+run systemd-analyze verify --man=no $user "$installed/osbx-gc.service" "$installed/osbx-gc.timer"
 is "$status:$(printf '%s' "$err" | grep osbx)" 0: "systemd finds nothing to say of the units"
 ctl enable --now osbx-gc.timer 2>/dev/null
 is "$(ctl is-active osbx-gc.timer)" active "the timer can be enabled"

@@ -12,7 +12,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 kernels='6.1 6.12'
 packages=systemd,systemd-sysv,libpam-systemd,dbus,dbus-user-session,udev,kmod,uidmap,iproute2,procps,util-linux,mount,passwd,login,busybox-static
-packages=$packages,python3,jq,libarchive13,libcurl4,libinih1,libisal2,libseccomp2,libssl3,libzstd1,zlib1g,ca-certificates,zstd
+packages=$packages,python3,jq,libarchive13,libcurl4,libinih1,libisal2,libseccomp2,libssl3,libzstd1,zlib1g,ca-certificates,zstd,skopeo,umoci
 # What only costs time in a machine that lives for minutes.
 masked='apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer e2scrub_reap.service getty.target
 	systemd-timesyncd.service systemd-pstore.service systemd-random-seed.service systemd-update-utmp.service
