@@ -45,6 +45,7 @@ struct sandbox_request {
 	struct strv labels;     /* K=V */
 	struct strv extensions; /* K=V of an API client, shown to it again */
 	bool sets_id;           /* OPENSANDBOX_ID in the environment */
+	int64_t renew_ms; /* it lives at least so long after each access through serve; 0: no */
 	size_t volumes_n;
 	struct request_volume *volumes;
 	size_t tmpfs_n;

@@ -60,6 +60,7 @@ struct sandbox_state {
 	int64_t started_ms;  /* 0: not yet */
 	int64_t ended_ms;    /* 0: not yet */
 	int64_t expires_ms;  /* 0: never */
+	int64_t renew_ms;    /* it lives at least so long after an access through serve; 0: no */
 	int64_t stage_us[STATE_STAGE_COUNT]; /* 0: not yet */
 	char *cgroup;                        /* cgroup_path of it; NULL: none, or not yet */
 	struct strv limits_missing; /* that were asked for and are not in force: "memory" … */

@@ -383,6 +383,9 @@ static int extension_take(struct create *c, const char *key, const char *value, 
 				"extensions." EXTENSION_RENEW ": expected %d to %d", RENEW_MIN_S,
 				RENEW_MAX_S);
 	}
+	if (seconds > 0) {
+		c->request.renew_ms = 1000 * (int64_t)seconds;
+	}
 	if (str_eq(key, EXTENSION_ISOLATION) && str_eq(value, "enable")) {
 		c->request.isolation = true;
 	}

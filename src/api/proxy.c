@@ -34,8 +34,9 @@
 #include "api_internal.h"
 #include "handlers.h"
 
-#define EXECD_PORT 44772
-#define DIAL_MS    10000
+#define EXECD_PORT        44772
+#define DIAL_MS           10000
+#define RENEW_INTERVAL_MS 60000
 
 /* Credentials of this server, and what it says of the way itself. */
 static const char *const dropped[] = {
@@ -252,6 +253,27 @@ static void dial_start(struct api *api, struct http_req *rq, const struct id *id
 	loop_timer(api->loop, &p->deadline, clock_boot_ms() + DIAL_MS, deadline_on_end);
 }
 
+/* An access extends the life of a sandbox that asks for it, once a minute at most. Whether the
+ * keeper does it is not waited for: the next access will ask again. */
+static void renew_maybe(
+		const struct api *api, const struct http_req *rq, const struct sandbox_state *s)
+{
+	const struct ctl_renew renew = { .expires_ms = clock_wall_ms() + s->renew_ms };
+	struct packet packet;
+
+	if (s->renew_ms == 0 || s->expires_ms == 0 ||
+			renew.expires_ms - s->expires_ms < RENEW_INTERVAL_MS ||
+			span_eq(http_field(rq, "opensandbox-access-renew"), span_of("skip"))) {
+		return;
+	}
+	autoclose int sock = live_connect(api, &s->id, CTL_SOCKET, SOCK_SEQPACKET);
+
+	packet_init(&packet, CTL_MSG_RENEW);
+	if (sock >= 0 && packet_put(&packet, &renew, sizeof(renew)) == 0) {
+		(void)!packet_send(sock, &packet);
+	}
+}
+
 /* The loop must not wait: only what its own record says, without clearing up behind a dead one. */
 static int state_read(const struct api *api, const struct id *id, struct sandbox_state *out,
 		struct error *e)
@@ -330,6 +352,7 @@ void sandbox_proxy(struct http_req *rq)
 	if (state_refuses(rq, &s)) {
 		return;
 	}
+	renew_maybe(api, rq, &s);
 	if (port != EXECD_PORT) {
 		dial_start(api, rq, &id, port);
 		return;

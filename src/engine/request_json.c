@@ -111,6 +111,7 @@ void request_format(const struct sandbox_request *req, struct json_writer *w, co
 	write_texts(w, "labels", &req->labels);
 	write_texts(w, "extensions", &req->extensions);
 	json_add_bool(w, "setsId", req->sets_id);
+	json_add_u64(w, "renewMs", (uint64_t)req->renew_ms);
 	write_mounts(w, req);
 	json_add_bool(w, "readOnly", req->read_only);
 	json_add_bool(w, "interactive", req->interactive);
@@ -364,6 +365,7 @@ static const struct jsondec_field request_fields[] = {
 	{ "labels", JSONDEC_CUSTOM, FIELD(labels), 0, 0, NULL, read_texts },
 	{ "extensions", JSONDEC_CUSTOM, FIELD(extensions), 0, 0, NULL, read_texts },
 	{ "setsId", JSONDEC_BOOL, FIELD(sets_id), 0, 0, NULL, NULL },
+	{ "renewMs", JSONDEC_U64, FIELD(renew_ms), 0, TIMEOUT_MAX_MS, NULL, NULL },
 	{ "volumes", JSONDEC_CUSTOM, 0, 0, 0, NULL, read_volumes },
 	{ "tmpfs", JSONDEC_CUSTOM, 0, 0, 0, NULL, read_tmpfs },
 	{ "readOnly", JSONDEC_BOOL, FIELD(read_only), 0, 0, NULL, NULL },

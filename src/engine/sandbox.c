@@ -152,6 +152,7 @@ static int phase_name(struct sandbox *s, struct error *e)
 	state_init(&s->state, &s->record.id, s->req->name, s->req->image);
 	s->state.retained = s->req->detach && !s->req->remove;
 	s->state.kept = s->req->keep;
+	s->state.renew_ms = s->req->renew_ms;
 	s->state.keeper_pid = getpid();
 	return strv_add_all(&s->state.labels, strv_get(&s->req->labels)) < 0
 			       ? error_set(e, ERRC_LIMIT, "more than %d labels", LIMIT_LABELS)

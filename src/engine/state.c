@@ -266,6 +266,7 @@ int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct e
 	json_add_u64(&w, "startedMs", (uint64_t)s->started_ms);
 	json_add_u64(&w, "endedMs", (uint64_t)s->ended_ms);
 	json_add_u64(&w, "expiresMs", (uint64_t)s->expires_ms);
+	json_add_u64(&w, "renewMs", (uint64_t)s->renew_ms);
 	json_object_end(&w);
 	if (w.failed) {
 		return error_set(e, ERRC_LIMIT, "state of sandbox %s: too large", s->id.text);
@@ -297,6 +298,7 @@ struct state_document {
 	uint64_t started_ms;
 	uint64_t ended_ms;
 	uint64_t expires_ms;
+	uint64_t renew_ms;
 	bool oom_killed;
 	uint64_t stage_us[STATE_STAGE_COUNT];
 };
@@ -355,6 +357,7 @@ static const struct jsondec_field state_fields[] = {
 	{ "startedMs", JSONDEC_U64, FIELD(started_ms), 0, INT64_MAX, NULL, NULL },
 	{ "endedMs", JSONDEC_U64, FIELD(ended_ms), 0, INT64_MAX, NULL, NULL },
 	{ "expiresMs", JSONDEC_U64, FIELD(expires_ms), 0, INT64_MAX, NULL, NULL },
+	{ "renewMs", JSONDEC_U64, FIELD(renew_ms), 0, INT64_MAX, NULL, NULL },
 	{ .name = NULL },
 };
 
@@ -386,6 +389,7 @@ static int document_take(struct state_document *d, struct sandbox_state *out_sta
 		.started_ms = (int64_t)d->started_ms,
 		.ended_ms = (int64_t)d->ended_ms,
 		.expires_ms = (int64_t)d->expires_ms,
+		.renew_ms = (int64_t)d->renew_ms,
 		.oom_killed = d->oom_killed,
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(d->stage_us); i++) {

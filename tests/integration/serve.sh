@@ -127,6 +127,23 @@ api POST "/v1/sandboxes/$forever/renew-expiration" "{\"expiresAt\":\"$expires\"}
 is "$status" 409 "cannot be renewed"
 api DELETE "/v1/sandboxes/$forever"
 
+# A sandbox that lives on as long as it is used.
+api POST /v1/sandboxes "$(body '"extensions":{"access.renew.extend.seconds":"600"}' | sed 's/"timeout":600/"timeout":60/')"
+used=$(field .id)
+before=$(field .expiresAt)
+status=$(curl -s -o /dev/null -w '%{http_code}' --unix-socket "$sock" -H 'OpenSandbox-Access-Renew: skip' \
+	"http://x/v1/sandboxes/$used/proxy/44772/ping")
+api GET "/v1/sandboxes/$used"
+is "$(field .expiresAt)" "$before" "an access that is not to count"
+api GET "/v1/sandboxes/$used/proxy/44772/ping"
+for _ in $(seq 100); do
+	api GET "/v1/sandboxes/$used"
+	[ "$(field .expiresAt)" != "$before" ] && break
+	sleep 0.05
+done
+is "$(($(date -d "$(field .expiresAt)" +%s) - $(date -d "$before" +%s) > 400))" 1 "an access renews"
+api DELETE "/v1/sandboxes/$used"
+
 # Endpoints and the proxy.
 api GET "/v1/sandboxes/$id/endpoints/8080"
 is "$status $(field .endpoint)" "200 x/v1/sandboxes/$id/proxy/8080" "an endpoint"
