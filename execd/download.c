@@ -8,6 +8,7 @@
 
 #include <osbx/fd.h>
 #include <osbx/mem.h>
+#include <osbx/path.h>
 #include <osbx/str.h>
 
 #include "api.h"
@@ -86,7 +87,8 @@ static void add_fields(const struct download *d)
 {
 	AUTO(buf) struct buf b = BUF_INIT(DISPOSITION_BYTES_MAX);
 
-	if (range_disposition(d->place.name, &b) == 0) {
+	/* The name that was asked for, not that of a link's file. */
+	if (range_disposition(path_last(d->place.path), &b) == 0) {
 		http_reply_field(d->f->rq, "Content-Disposition", b.p);
 	}
 	http_reply_field(d->f->rq, "Accept-Ranges", "bytes");

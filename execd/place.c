@@ -69,7 +69,12 @@ static void split(const char *path, char **out_dir, char **out_name)
 		*out_name = mem_strdup(".");
 		return;
 	}
-	*out_dir = name == path ? mem_strdup("/") : mem_dup(path, (size_t)(name - path));
+	size_t n = (size_t)(name - path);
+
+	while (n > 1 && path[n - 1] == '/') {
+		n--;
+	}
+	*out_dir = n > 0 ? mem_dup(path, n) : mem_strdup("/");
 	*out_name = mem_strdup(name);
 }
 
@@ -79,10 +84,6 @@ static int open_existing(const struct files *f, const char *dir, char **out_miss
 	autofree char *path = mem_strdup(dir);
 	size_t n = strlen(path);
 
-	/* "/a/b/" → "/a/b" */
-	while (n > 1 && path[n - 1] == '/') {
-		path[--n] = '\0';
-	}
 	for (;;) {
 		int fd = path_open_beneath(f->root_fd, path, O_PATH | O_DIRECTORY, 0);
 

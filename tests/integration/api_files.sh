@@ -97,6 +97,8 @@ like "$head" '^[Aa]ccept-[Rr]anges: bytes$' "the offer of ranges"
 like "$head" '^[Cc]ontent-[Tt]ype: application/octet-stream$' "and a type"
 modified=$(printf '%s\n' "$head" | sed -n 's/^[Ll]ast-[Mm]odified: //p')
 like "$modified" '^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} GMT$' "when it was modified"
+get "/files/download?path=/tmp/link"
+like "$head" '; filename="link"$' "a link's file has the link's name"
 get "/files/download?path=/tmp/d" -H 'Range: bytes=2-4'
 is "$code $out" "206 234" "a range"
 like "$head" '^[Cc]ontent-[Rr]ange: bytes 2-4/10$' "which is told"
@@ -155,15 +157,16 @@ is "$(curl -sS --unix-socket "$sock" -I 'http://x/files/download?path=/tmp/d' | 
 for name in 'a b' "q'uo\"te" 'ü€😀' 'per%20cent%zz' 'semi;colon&and=' '-rf' '\back\slash' '#hash?' '{brace}[bracket]*' 'new
 line' '+plus'; do
 	path=/tmp/names/$name
+	what=$(printf %s "$name" | tr '\n' '|')
 	upload "$path" "content of $name"
-	is "$code $(in_w w cat "$path")" "200 content of $name" "upload of $name"
+	is "$code $(in_w w cat "$path")" "200 content of $name" "upload of $what"
 	get "/files/download?path=$(url "$path")"
-	is "$code $out" "200 content of $name" "download of it"
-	is "$(info "$path" .path)" "$path" "info of it"
+	is "$code $out" "200 content of $name" "download of $what"
+	is "$(info "$path" .path)" "$path" "info of $what"
 	post /files/mv "$(jq -nc --arg p "$path" '[{src: $p, dest: ($p + "2")}]')"
-	is "$code" 200 "mv of it"
+	is "$code" 200 "mv of $what"
 	api DELETE "/files?path=$(url "$path"2)"
-	is "$code $(in_w w sh -c 'ls -A /tmp/names | wc -l')" "200 0" "delete of it"
+	is "$code $(in_w w sh -c 'ls -A /tmp/names | wc -l')" "200 0" "delete of $what"
 done
 upload '/tmp/names/ü"x' x
 get "/files/download?path=$(url '/tmp/names/ü"x')"
@@ -469,6 +472,14 @@ if [ -n "$swapper" ]; then
 	is "$code" 500 "with its rights"
 	api GET '/files/download?path=/proc/1/environ'
 	is "$code" 500 "which do not reach PID 1"
+	inside() {
+		in_w -w / u sh -c "wget -S -q -O - 'http://127.0.0.1:44772$1' 2>&1" | grep -o 'HTTP/1.1 [0-9]*' | head -n 1 | cut -d ' ' -f 2
+	}
+	is "$(inside '/files/info?path=/tmp')" 200 "from inside files are served as the main process's user"
+	is "$(inside '/v1/filesystem/1000/1000/files/info?path=/tmp')" 200 "also when it is named"
+	for ids in 0/0 1000/0 0/1000 1001/1000; do
+		is "$(inside "/v1/filesystem/$ids/files/info?path=/tmp")" 403 "not as another: $ids"
+	done
 	prefix=/v1/filesystem/0/0
 	upload /etc/yes x
 	is "$code $(in_w -u root u stat -c %U /etc/yes)" "200 root" "from outside others can be asked for"
