@@ -119,7 +119,7 @@ static int request_check(const struct request *r, struct error *e)
 /* Words of argv as a line, for people. */
 static char *words_join(const struct strv *argv)
 {
-	AUTO(buf) struct buf b = BUF_INIT(2U * LIMIT_ARGS_BYTES);
+	AUTO(buf) struct buf b = BUF_INIT((size_t)2 * LIMIT_ARGS_BYTES);
 
 	strv_for_each(argv, i) {
 		if ((i > 0 && buf_append_str(&b, " ") < 0) || buf_append_str(&b, argv->v[i]) < 0) {

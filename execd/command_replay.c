@@ -4,7 +4,7 @@
 
 #include "command_replay.h"
 
-#define PART_MAX (3U * COMMAND_REPLAY_BYTES)
+#define PART_MAX ((size_t)3 * COMMAND_REPLAY_BYTES)
 
 static void part_done(struct command_replay_part *p)
 {

@@ -144,7 +144,7 @@ static bool value_plain(struct reader *r)
 
 static bool value_read(struct reader *r)
 {
-	char first = r->rest.n > 0 ? r->rest.p[0] : '\n';
+	char first = (char)(r->rest.n > 0 ? r->rest.p[0] : '\n');
 
 	buf_reset(&r->value);
 	if (first == '\'' || first == '"') {

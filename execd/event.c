@@ -69,8 +69,10 @@ static void event_end(struct events *ev)
 
 	memcpy(to, ev->tail, EVENT_TAIL_ROOM);
 	to = digits_put(to + ev->tail_n, ++ev->eid);
-	memcpy(to, "}\n\n", 3);
-	out->n = (size_t)(to + 3 - out->p);
+	*to++ = '}';
+	*to++ = '\n';
+	*to++ = '\n';
+	out->n = (size_t)(to - out->p);
 }
 
 static void text_whole(struct buf *out, const char *s)
@@ -164,10 +166,13 @@ static char *put_special(char *to, unsigned char c)
 			return to;
 		}
 	}
-	memcpy(to, "\\u00", 4);
-	to[4] = hex[c >> 4];
-	to[5] = hex[c & 15];
-	return to + 6;
+	*to++ = '\\';
+	*to++ = 'u';
+	*to++ = '0';
+	*to++ = '0';
+	*to++ = hex[c >> 4];
+	*to++ = hex[c & 15];
+	return to;
 }
 
 enum utf8_result {
@@ -227,8 +232,10 @@ static char *put_character(char *to, const unsigned char *p, size_t n)
 
 static char *put_replacement(char *to)
 {
-	memcpy(to, "\xef\xbf\xbd", 3);
-	return to + 3;
+	static const char replacement[] = { '\xef', '\xbf', '\xbd' };
+
+	memcpy(to, replacement, sizeof(replacement));
+	return to + sizeof(replacement);
 }
 
 /* The bytes at *at, the first of which is not ASCII. False: a cut character has been kept. */

@@ -40,12 +40,12 @@
 const char session_script[] =
 		"__osbx_t=$1; set --; __osbx_p=$PWD; "
 		"if [ -s " STATE_IN " ]; then . " STATE_IN "; fi 2>/dev/null; "
-		"PWD=$__osbx_p; unset __osbx_p; "
+		"[ \"$PWD\" = \"$__osbx_p\" ] || OLDPWD=$PWD; PWD=$__osbx_p; unset __osbx_p; "
 		"__osbx_e() { [ -z \"${__osbx_o-}\" ] || return 0; __osbx_o=1; trap '' PIPE; "
 		"{ printf '%s\\000' \"$PWD\"; export -p; printf '\\000'; } "
 		"2>/dev/null >" STATE_OUT "; trap - PIPE; }; "
 		"trap '{ __osbx_s=$?; set +ex; } 2>/dev/null; __osbx_e; exit $__osbx_s' EXIT; "
-		"eval \"unset __osbx_t; $__osbx_t\"\n"
+		"eval \"$__osbx_t\"\n"
 		"{ __osbx_s=$?; set +ex; } 2>/dev/null; __osbx_e; exit $__osbx_s\n";
 
 _Static_assert(PROCESS_FD_FIRST == 97 && PROCESS_FDS == 2, "numbers in the script");

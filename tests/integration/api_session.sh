@@ -45,7 +45,7 @@ all() {
 	api POST "/session/$id/run" -d '{"command":"echo x"}'
 	is "$(printf '%s\n' "$out" | jq -r .type | tr '\n' ' ')$(printf '%s\n' "$out" | jq -r 'select(.type == "init").text')" \
 		"init ping stdout execution_complete $id" "$name: events"
-	s "$id" 'export A=1 B="it'\''s \"q\" \$x \\ `
+	s "$id" 'export A=1 B="it'\''s \"q\" \$x \\ \`
 two "; cd /tmp; echo out; echo err >&2; local_one=5'
 	is "$out" "out
 err
@@ -81,7 +81,9 @@ error 3" "$name: set -u, functions"
 2
 execution_complete" "$name: words of the shell"
 	said "$id" 'kill -9 $$' "error -1" "$name: a signal"
-	said "$id" 'echo $F; if then' "$(s "$id" 'if then'; printf '%s\n' "$out")" "$name: what is no shell text"
+	s "$id" 'echo $F; if then'
+	like "$(printf '%s\n' "$out" | tail -n 1)" '^error 2$' "$name: what is no shell text"
+	unlike "$out" osbx "$name: is told in its own words"
 	said "$id" 'echo $F' "7
 execution_complete" "$name: they leave the session as it was"
 	said "$id" 'unset F; export -p | grep -c " F="; true' "0
