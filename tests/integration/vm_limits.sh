@@ -80,7 +80,7 @@ is "$(printf '%s' "$out" | jq -r .status.state)" Running "it is still said to ru
 osbx rm -f parent
 
 # A fork bomb.
-osbx run -d --name bomb --network none --pids-limit 30 @host sh -c 'bomb() { bomb | bomb & wait; }; bomb; sleep 1000'
+osbx run -d --name bomb --network none --pids-limit 30 --cpus 1 @host sh -c 'bomb() { bomb | bomb & wait; }; bomb; sleep 1000'
 bomb=$out
 dir=$(group "$bomb")
 bounded() {
