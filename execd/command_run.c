@@ -53,7 +53,7 @@ static void ping_on_time(struct loop *loop, struct loop_source *src, uint32_t ev
 	struct command *c = container_of(src, struct command, ping);
 
 	(void)events;
-	loop_timer(loop, src, clock_boot_ms() + COMMAND_PING_MS, ping_on_time);
+	loop_timer(loop, &c->ping, clock_boot_ms() + COMMAND_PING_MS, ping_on_time);
 	/* The other stream waits for the end of a line that may wait for the other stream. */
 	command_end_open(c);
 	if (c->rq && http_pending(c->rq) < COMMAND_PENDING_MAX) {
