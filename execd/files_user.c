@@ -59,6 +59,7 @@ static int take_prefix(struct files *f, const struct passwd_query *main, struct 
 	char text[ID_TEXT_MAX];
 
 	if (id_parse(f, 0, &uid, e) < 0 || id_parse(f, 1, &gid, e) < 0) {
+		f->invalid_code = API_INVALID_QUERY;
 		return -1;
 	}
 	/* Whoever is in the sandbox reaches us there: nobody becomes another user through PID 1. */

@@ -366,6 +366,22 @@ done <"$tmp/driver"
 is "$status" 0 "the driver ended by itself"
 is "$(left)" "" "no temporary files"
 
+# The bytes of requests and answers, of every route.
+"$OSBX" run -d --network none --name wire -w /tmp "$image" sleep 100000 >/dev/null </dev/null
+in_w wire sh -c 'mkdir -p /tmp/wire/d/sub; cd /tmp/wire; printf 0123456789 >ten; printf "one\ntwo\nthree\n" >lines; chmod 640 ten; touch d/b.txt d/sub/a.txt; ln -s ten link'
+wire=$(cd "$here/../wire" && pwd)
+# A path may be too long for a socket's address: from within its directory.
+(cd "$(dirname "$("$OSBX" inspect wire | jq -r .execd.socket)")" && python3 "$wire/run" execd.sock "$wire"/files/*.txt) >"$tmp/wire"
+while IFS= read -r line; do
+	case $line in
+	"ok "*) ok "${line#ok * - }" ;;
+	"not ok "*) not_ok "${line#not ok * - }" ;;
+	*) note "$line" ;;
+	esac
+done <"$tmp/wire"
+is "$(grep -c '^ok' "$tmp/wire")" "$(($(ls "$wire"/files/*.txt | wc -l) * 2))" "all transcripts were played"
+"$OSBX" rm -f wire >/dev/null 2>&1
+
 # 1 GiB up and down: PID 1 has none of it.
 rss() {
 	in_w w sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' /proc/1/status
