@@ -20,11 +20,13 @@
 #include "routes.h"
 #include "service.h"
 
-#define BACKLOG            128
-#define INSIDE_CONNS_MAX   256
-#define INSIDE_WORKERS_MAX 16
-#define TOKEN_FIELD        "x-execd-access-token"
-#define UNAUTHORIZED       "{\"error\":\"Unauthorized: invalid or missing header X-EXECD-ACCESS-TOKEN\"}"
+#define BACKLOG 128
+/* One client of the SDKs holds up to 100 connections, each of which may be an upload. */
+#define OUTSIDE_WORKERS_MAX 128
+#define INSIDE_CONNS_MAX    256
+#define INSIDE_WORKERS_MAX  16
+#define TOKEN_FIELD         "x-execd-access-token"
+#define UNAUTHORIZED        "{\"error\":\"Unauthorized: invalid or missing header X-EXECD-ACCESS-TOKEN\"}"
 
 /* Those outside and inside share nothing that one side could use up: a workload that opens all
  * connections it can must not keep its owner out. */
@@ -138,7 +140,12 @@ int service_listen(struct execd *x, uint32_t flags, int fd)
 	struct service *s = mem_new(struct service);
 
 	*s = (struct service){
-		.outside = { .execd = x, .fd = fd, .tag = API_LISTENER_OUTSIDE },
+		.outside = {
+			.execd = x,
+			.fd = fd,
+			.tag = API_LISTENER_OUTSIDE,
+			.workers_max = OUTSIDE_WORKERS_MAX,
+		},
 		.inside = {
 			.execd = x,
 			.fd = -1,

@@ -106,6 +106,22 @@ def main():
     got = post([part(b, 'name="note"', 'text/plain', b'ignored'), meta_part(b, DIR + '/5'), file_part(b, 'x', b'five')])
     check('other fields are ignored', (got, download(DIR + '/5')), ((200, ''), b'five'))
 
+    # As many at once as one client of the SDKs has connections, all in the middle of a file.
+    waiting = []
+    for i in range(100):
+        form = meta_part(b, f'{DIR}/at-once/{i}') + file_part(b, 'x', blob) + b'--%s--\r\n' % b
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        s.settimeout(120)
+        s.connect(SOCK)
+        s.sendall(f'POST /files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary={b.decode()}\r\nContent-Length: {len(form)}\r\n\r\n'.encode() + form[:1000])
+        waiting.append((s, form[1000:]))
+    statuses = []
+    for s, rest in waiting:
+        s.sendall(rest)
+        statuses.append(s.recv(4096)[:12])
+        s.close()
+    check('100 uploads at once', (statuses, len(names(DIR + '/at-once'))), ([b'HTTP/1.1 200'] * 100, 100))
+
     before = names()
     check('no metadata', post([file_part(b, 'x', b'x')]), (400, 'INVALID_FILE_METADATA'))
     check('no parts', post([]), (400, 'INVALID_FILE_METADATA'))
