@@ -209,9 +209,10 @@ void command_delete(struct http_req *rq)
 
 /* A log on its way: what was there when it was asked for. */
 struct log_reading {
-	struct http_req *rq;
 	struct command_log log; /* .fd is its own */
 	uint64_t at;
+	bool is_writing;
+	bool is_lost; /* the client went away while we were writing */
 };
 
 static void reading_free(struct log_reading *l)
@@ -222,33 +223,48 @@ static void reading_free(struct log_reading *l)
 
 static void reading_on_close(struct http_req *rq)
 {
-	reading_free(rq->ctx);
+	struct log_reading *l = rq->ctx;
+
+	if (l->is_writing) {
+		l->is_lost = true;
+	} else {
+		reading_free(l);
+	}
+}
+
+/* The next piece. Is there more to send, and somebody to take it? */
+static bool reading_step(struct http_req *rq, struct log_reading *l)
+{
+	autofree char *bytes = mem_array(1, LOG_PIECE);
+	ssize_t n = command_log_read(&l->log, l->at, bytes, LOG_PIECE);
+
+	if (n <= 0) {
+		http_abort(rq);
+		l->is_lost = true;
+		return false;
+	}
+	l->at += (uint64_t)n;
+	l->is_writing = true;
+	http_write(rq, (struct span){ .p = bytes, .n = (size_t)n });
+	l->is_writing = false;
+	return !l->is_lost && l->at < l->log.total;
 }
 
 static void reading_go_on(struct http_req *rq)
 {
 	struct log_reading *l = rq->ctx;
-	autofree char *bytes = mem_array(1, LOG_PIECE);
 
-	while (l->at < l->log.total && http_pending(rq) < LOG_PIECE) {
-		ssize_t n = command_log_read(&l->log, l->at, bytes, LOG_PIECE);
-
-		if (n <= 0) {
-			reading_free(l);
-			http_abort(rq);
+	while (reading_step(rq, l)) {
+		if (http_pending(rq) >= LOG_PIECE) {
 			return;
 		}
-		l->at += (uint64_t)n;
-		if (l->at == l->log.total) {
-			rq->on_drain = NULL;
-			rq->on_close = NULL;
-			http_write(rq, (struct span){ .p = bytes, .n = (size_t)n });
-			reading_free(l);
-			http_end(rq);
-			return;
-		}
-		http_write(rq, (struct span){ .p = bytes, .n = (size_t)n });
 	}
+	if (!l->is_lost) {
+		rq->on_close = NULL;
+		rq->on_drain = NULL;
+		http_end(rq);
+	}
+	reading_free(l);
 }
 
 static void log_answer(struct http_req *rq, const struct command_log *log, uint64_t from)
@@ -263,7 +279,7 @@ static void log_answer(struct http_req *rq, const struct command_log *log, uint6
 	}
 	struct log_reading *l = mem_new(struct log_reading);
 
-	*l = (struct log_reading){ .rq = rq, .log = *log, .at = from };
+	*l = (struct log_reading){ .log = *log, .at = from };
 	l->log.fd = fd_dup(log->fd, EXECD_FD_COUNT);
 	rq->ctx = l;
 	rq->on_close = reading_on_close;

@@ -230,6 +230,25 @@ START_TEST(tags_are_unique)
 END_TEST
 
 /* A failed start leaves no trace: the tag is free once the child is reaped, the sandbox serves. */
+/* Half of the tags are the execution API's. */
+START_TEST(tags_of_the_api_are_refused)
+{
+	struct sandbox_run r;
+
+	start();
+	RUN_INIT(&r, "true");
+	r.tag = 1U << 31 | 7;
+	struct error e = run_fails(&s, &r);
+
+	ck_assert_int_eq(e.code, ERRC_INVALID);
+	RUN_SHELL(&r, "exit 3");
+	(void)run_start(&s, &r);
+	ck_assert_int_eq(run_wait(&s, &r).status, 3);
+	free(run_output(&r));
+	ck_assert_int_eq(sandbox_end(&s), 3);
+}
+END_TEST
+
 START_TEST(failure_is_survived)
 {
 	struct sandbox_run r;
@@ -269,6 +288,7 @@ int main(void)
 	tcase_add_test(tc, others_do_not_end_the_sandbox);
 	tcase_add_test(tc, tag_zero_is_everybody);
 	tcase_add_test(tc, tags_are_unique);
+	tcase_add_test(tc, tags_of_the_api_are_refused);
 	tcase_add_test(tc, failure_is_survived);
 	suite_add_tcase(suite, tc);
 	return unit_run(suite);
