@@ -186,9 +186,9 @@ START_TEST(replay_forgets_the_oldest)
 	}
 	command_replay_get(&r, 0, parts);
 	ck_assert_uint_ge(parts[0].n + parts[1].n, COMMAND_REPLAY_BYTES);
-	ck_assert_uint_le(parts[0].n + parts[1].n, 4U * COMMAND_REPLAY_BYTES);
+	ck_assert_uint_le(parts[0].n + parts[1].n, (size_t)4 * COMMAND_REPLAY_BYTES);
 	command_replay_get(&r, (uint64_t)n - 1500, parts);
-	ck_assert_uint_eq(parts[0].n + parts[1].n, 1500 * 9);
+	ck_assert_uint_eq(parts[0].n + parts[1].n, (size_t)1500 * 9);
 	ck_assert_mem_eq(parts[0].n > 0 ? parts[0].p : parts[1].p, "{18501}\n\n", 9);
 	command_replay_done(&r);
 }
