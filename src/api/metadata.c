@@ -169,7 +169,7 @@ int metadata_filter(const char *text, struct strv *out_pairs)
 	struct span rest = span_of(text);
 	struct span piece;
 
-	while (span_next(&rest, '&', &piece)) {
+	while (text[0] != '\0' && span_next(&rest, '&', &piece)) {
 		autofree char *pair = span_dup(piece);
 		char *eq = pair ? strchr(pair, '=') : NULL;
 

@@ -111,7 +111,7 @@ static char *target_of(const struct http_req *rq)
 	return mem_printf("%s%.*s", rest.n > 0 && rest.p[0] == '/' ? "" : "/", (int)rest.n, rest.p);
 }
 
-static void peer_name(const struct http_req *rq, char *out, size_t size)
+static void host_name(const struct http_req *rq, char *out, size_t size)
 {
 	struct span host = http_field(rq, "host");
 
@@ -123,12 +123,15 @@ static void passage_begin(struct api *api, struct http_req *rq, uint16_t port, i
 	autofree char *target = target_of(rq);
 	autofree char *prefix = prefix_of(rq);
 	char name[256];
+	char peer[64] = "127.0.0.1";
 
-	peer_name(rq, name, sizeof(name));
+	host_name(rq, name, sizeof(name));
+	/* Who comes by a Unix socket is on this machine. */
+	(void)!http_peer(rq, peer, sizeof(peer));
 	autofree char *host = mem_printf("127.0.0.1:%u", port);
 	autofree char *add = mem_printf("X-Forwarded-Proto: http\r\nX-Forwarded-Host: %s\r\n"
-					"X-Forwarded-For: 127.0.0.1\r\n",
-			name);
+					"X-Forwarded-For: %s\r\n",
+			name, peer);
 	const struct http_proxy_opts opts = {
 		.target = span_of(target),
 		.host = host,

@@ -117,6 +117,12 @@ static void create_work(struct api *api, struct http_req *rq)
 		reply_start_failed(rq, &e);
 		return;
 	}
+	if (http_blocking_is_gone(rq)) {
+		/* Nobody would ever know of it. */
+		(void)!sandbox_remove(&api->dirs, &id, true, &e);
+		http_abort(rq);
+		return;
+	}
 	reply_created(api, rq, &id);
 }
 
@@ -161,6 +167,21 @@ void sandbox_delete(struct http_req *rq)
 	api_work_start(rq, delete_work);
 }
 
+/* A change that failed: the sandbox may have been removed since it was found. */
+static void fail_late(struct api *api, struct http_req *rq, const struct id *id,
+		const char *late_code, const char *failed_code, const struct error *e)
+{
+	AUTO(sandbox_info) struct sandbox_info info = { .is_kept = false };
+	struct error gone = ERROR_INIT;
+	bool is_late = e->code == ERRC_CONFLICT || e->code == ERRC_NOT_FOUND;
+
+	if (sandbox_find(&api->dirs, id->text, &info, &gone) < 0 && gone.code == ERRC_NOT_FOUND) {
+		api_fail(rq, 404, API_NOT_FOUND, "no sandbox %s", id->text);
+		return;
+	}
+	api_fail_error(rq, is_late ? late_code : failed_code, e);
+}
+
 /* Pause and resume differ in words. */
 struct change {
 	enum sandbox_state_code from;
@@ -184,9 +205,7 @@ static void change_work(struct api *api, struct http_req *rq, const struct chang
 		return;
 	}
 	if (ctl_request(&api->dirs, &info.state.id, change->request, NULL, 0, &e) < 0) {
-		bool is_late = e.code == ERRC_CONFLICT;
-
-		api_fail_error(rq, is_late ? change->wrong_code : change->failed_code, &e);
+		fail_late(api, rq, &info.state.id, change->wrong_code, change->failed_code, &e);
 		return;
 	}
 	api_empty(rq, 202);
@@ -257,7 +276,7 @@ static void renew_work(struct api *api, struct http_req *rq)
 		return;
 	}
 	if (ctl_request(&api->dirs, &info.state.id, CTL_MSG_RENEW, &renew, sizeof(renew), &e) < 0) {
-		api_fail_error(rq, API_INVALID_EXPIRATION, &e);
+		fail_late(api, rq, &info.state.id, API_NOT_RUNNING, API_INVALID_EXPIRATION, &e);
 		return;
 	}
 	json_object_begin(&w, NULL);
@@ -287,7 +306,7 @@ static void metadata_work(struct api *api, struct http_req *rq)
 		return;
 	}
 	if (sandbox_set_labels(&api->dirs, &info.state.id, &labels, &e) < 0) {
-		api_fail_error(rq, NULL, &e);
+		fail_late(api, rq, &info.state.id, API_NOT_RUNNING, API_UNKNOWN, &e);
 		return;
 	}
 	strv_done(&info.state.labels);

@@ -89,9 +89,15 @@ struct work {
 
 static void work_run(struct http_req *rq, void *ctx)
 {
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct work *work = ctx;
 	struct api own = *work->api;
 	struct error e = ERROR_INIT;
+
+	/* Those of a terminal or of a service manager go to all of us: the server is to end, and
+	 * what is being answered with it, if it lasts. */
+	(void)sigaction(SIGINT, &ignore, NULL);
+	(void)sigaction(SIGTERM, &ignore, NULL);
 
 	/* A worker has no descriptor of the server's but its connection. */
 	own.dirs = (struct dirs)DIRS_INIT;

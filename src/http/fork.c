@@ -31,6 +31,7 @@
 
 #define DIRECT_MIN (16U << 10) /* smaller reads go through the buffer of the connection */
 #define COPY_BYTES (64U << 10)
+#define PROBE_MS   300
 
 static const char begun_mark = 'b';
 
@@ -334,6 +335,38 @@ ssize_t http_blocking_read(struct http_req *rq, void *p, size_t n)
 		}
 	}
 	return 0;
+}
+
+static bool is_unix(int fd)
+{
+	int domain = 0;
+	socklen_t n = sizeof(domain);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX;
+}
+
+bool http_blocking_is_gone(struct http_req *rq)
+{
+	struct exchange *x = exchange_of(rq);
+	struct conn *c = x->conn;
+	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
+	static const char probe[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+	assert(c->is_blocking && !x->has_begun);
+	if (poll(&p, 1, 0) <= 0 || c->is_broken) {
+		return c->is_broken;
+	}
+	if (p.revents & (POLLHUP | POLLERR)) {
+		return true;
+	}
+	/* A Unix socket that is closed says so by itself. */
+	if (x->is_10 || is_unix(c->fd)) {
+		return false;
+	}
+	conn_queue(c, span_of(probe));
+	conn_flush(c);
+	p.events = 0;
+	return poll(&p, 1, PROBE_MS) > 0 || c->is_broken;
 }
 
 /* Where sendfile(2) does not work: files of procfs and some of FUSE. */

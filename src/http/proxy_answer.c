@@ -119,6 +119,9 @@ void proxy_answer_upgrade(struct proxy *p, const struct proxy_answer *a, struct 
 			(int)a->upgrade.n, a->upgrade.p);
 
 	fields_each(p, a, field_to_head, out);
+	if (conn_of(p->rq)->server->opts.fields) {
+		conn_of(p->rq)->server->opts.fields(p->rq, out);
+	}
 	r = r < 0 ? r : buf_append_str(out, "\r\n");
 	assert(r == 0);
 	(void)r;

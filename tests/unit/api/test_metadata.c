@@ -56,6 +56,7 @@ START_TEST(filters)
 		{ "a%252Fb=c", "a/b=c" },
 		{ "a%25252Fb=c", "a/b=c" },
 		{ "tag=", "tag=" },
+		{ "", "" },
 		{ "tag", NULL },
 		{ "=a", NULL },
 		{ "tag=a&", NULL },
@@ -68,7 +69,7 @@ START_TEST(filters)
 
 		ck_assert_msg((r == 0) == (rows[i].pair != NULL), "\"%s\"", rows[i].text);
 		if (rows[i].pair) {
-			ck_assert_str_eq(pairs.v[0], rows[i].pair);
+			ck_assert_str_eq(pairs.n > 0 ? pairs.v[0] : "", rows[i].pair);
 		}
 	}
 }
