@@ -9,6 +9,12 @@ static const struct args_command *const own_commands[] = {
 	&cmd_run,
 	&cmd_keeper,
 	&cmd_exec,
+	&cmd_cp,
+	&cmd_rm,
+	&cmd_stop,
+	&cmd_kill,
+	&cmd_pause,
+	&cmd_resume,
 	&cmd_serve,
 };
 
