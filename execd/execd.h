@@ -18,7 +18,7 @@
 #include <osbx/loop.h>
 
 #define EXECD_PROCESSES_MAX  1024
-#define EXECD_DIALS_MAX      256
+#define EXECD_DIALS_MAX      512 /* more than connections from inside */
 #define EXECD_STATUS_CHANNEL 125 /* exit status when the keeper's channel is gone */
 
 enum process_stage {

@@ -63,7 +63,7 @@ static int take_prefix(struct files *f, const struct passwd_query *main, struct 
 		return -1;
 	}
 	/* Whoever is in the sandbox reaches us there: nobody becomes another user through PID 1. */
-	if (f->rq->listener != API_LISTENER_OUTSIDE && (uid != f->user.uid || gid != f->user.gid)) {
+	if (api_is_inside(f->rq) && (uid != f->user.uid || gid != f->user.gid)) {
 		return error_set(e, ERRC_DENIED,
 				"from inside the sandbox files are served as user %u:%u only",
 				f->user.uid, f->user.gid);

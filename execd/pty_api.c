@@ -77,6 +77,17 @@ static int take_text(struct http_req *rq, const struct json *body, const char *n
 	return 0;
 }
 
+/* Those that the sandbox's own processes make leave room for others. */
+static uint32_t inside_count(const struct execd *x)
+{
+	uint32_t n = 0;
+
+	for (const struct pty *p = x->ptys; p; p = p->next) {
+		n += p->is_inside;
+	}
+	return n;
+}
+
 void pty_create(struct http_req *rq)
 {
 	struct execd *x = api_execd(rq);
@@ -90,15 +101,17 @@ void pty_create(struct http_req *rq)
 			take_text(rq, body, "command", &command) < 0) {
 		return;
 	}
-	if (x->ptys_n >= PTY_SESSIONS_MAX) {
-		api_fail(rq, 503, API_RUNTIME, "there are %d pty sessions; delete one",
-				PTY_SESSIONS_MAX);
+	bool is_inside = api_is_inside(rq);
+
+	if (x->ptys_n >= PTY_SESSIONS_MAX || (is_inside && inside_count(x) >= PTY_INSIDE_MAX)) {
+		api_fail(rq, 503, API_RUNTIME, "there are %u pty sessions; delete one", x->ptys_n);
 		return;
 	}
 	struct pty *p = mem_new(struct pty);
 
 	*p = (struct pty){
 		.execd = x,
+		.is_inside = is_inside,
 		.cwd = TAKE_PTR(cwd),
 		.command = TAKE_PTR(command),
 		.streams = { { .fd = -1, .pty = p }, { .fd = -1, .pty = p } },

@@ -21,6 +21,7 @@
 
 #include "ring.h"
 
+#define PTY_INSIDE_MAX    32 /* sessions that were made from inside */
 #define PTY_SESSIONS_MAX  64
 #define PTY_CLIENTS_MAX   16 /* of a session: one that controls it, viewers */
 #define PTY_INPUT_MAX     (2U << 20)
@@ -71,6 +72,7 @@ struct pty {
 	char *command; /* or NULL: interactive */
 	enum pty_stage stage;
 	bool is_pipe;                           /* no terminal: three pipes */
+	bool is_inside;                         /* made by a process of the sandbox */
 	bool is_deleted;                        /* it goes with its shell */
 	uint32_t tag;                           /* of the shell */
 	struct pty_stream streams[PTY_STREAMS]; /* output; with a terminal only the first */

@@ -178,6 +178,7 @@ done
 is "$(status_of -H "$token" http://x/proxy | cut -c 1-3)" 400 "no port: 400"
 is "$(status_of -H "$token" http://x/proxy/44772/metrics | cut -c 1-3)" 200 "our own port is ourselves"
 is "$(status_of http://x/proxy/44772/metrics | cut -c 1-3)" 401 "with the same rules"
+is "$(status_of -H "$token" 'http://x/proxy/44772/v1/filesystem/0/0/files/info?path=/etc' | cut -c 1-3)" 200 "and as who asks"
 is "$(status_of -H "$token" http://x/proxy/44772/proxy/44772/ping | cut -c 1-3)" 508 "once"
 is "$(call -H "$token" http://x/proxy/44772/proxy/8080/deep | head -1)" "GET /deep" "and on from there"
 "$OSBX" rm -f t >/dev/null
@@ -191,6 +192,7 @@ for case in basic pipes many; do
 done
 
 # What a workload can do: nothing to PID 1, and nothing to its owner.
+"$OSBX" run -d --name h @host sleep 1000 >/dev/null
 "$OSBX" exec w sh -c 'for s in KILL STOP TERM INT HUP SEGV TSTP; do kill -$s 1; done' 2>/dev/null
 is "$(status_of http://x/ping)" "200 " "signals do not reach it"
 "$OSBX" exec -d w python3 -c '
@@ -206,6 +208,11 @@ for _ in range(2000):
 open("/tmp/held", "w").write(str(len(held)))
 time.sleep(1000)'
 wait_until 60 "$OSBX" exec w cat /tmp/held
+is "$("$OSBX" exec h sh -c 'for i in $(seq 40); do curl -s -o /dev/null -w "%{http_code}\\n" -d {} http://127.0.0.1:44772/pty; done' | sort | uniq -c | tr -s ' \n' ' ')" " 32 201 8 503 " "nor do the terminals of those inside"
+sock=$(sock_of h)
+is "$(status_of -d '{}' http://x/pty | cut -c 1-3)" 201 "take all there can be"
+"$OSBX" rm -f h >/dev/null
+sock=$(sock_of w)
 is "$(status_of http://x/ping)" "200 " "connections from inside do not keep its owner out"
 cat >"$tmp/flood.py" <<'PY'
 import socket, sys
