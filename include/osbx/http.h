@@ -138,8 +138,8 @@ struct span http_field(const struct http_req *rq, const char *name) NONNULL(1, 2
 /* Field number i as sent; false behind the last. */
 bool http_field_at(const struct http_req *rq, size_t i, struct span *out_name,
 		struct span *out_value) NONNULL(1, 3, 4);
-/* Address of the peer as text, an IPv6 one in brackets; -EAFNOSUPPORT: it came by a Unix socket. 0 or
- * -errno. */
+/* Address of the peer as text, an IPv6 one in brackets; -EAFNOSUPPORT: it came by a Unix socket. 0
+ * or -errno. */
 int http_peer(const struct http_req *rq, char *out, size_t size) NONNULL(1, 2) MUST_CHECK;
 /* Next pair of the query, decoded ('+' is a space, %XX), *at is 0 at the start. Caller frees both.
  * 1, 0 at the end, -EINVAL for a bad escape or a NUL. */
@@ -216,9 +216,9 @@ int http_fork(struct http_req *rq, const struct http_fork_opts *opts) NONNULL(1,
 /* Up to n bytes of the body (http_body_peek does not wait). Number, 0 at its end, -errno
  * (-ECONNRESET: cut short, -EBADMSG: malformed, -ETIMEDOUT: body_ms). */
 ssize_t http_blocking_read(struct http_req *rq, void *p, size_t n) NONNULL(1, 2) MUST_CHECK;
-/* Before an answer: is the peer gone? One on TCP that has only ended its side (half-close) cannot be
- * told from one that has closed: it is sent "100 Continue", which the kernel of one that has closed
- * refuses, and that is waited for a moment. */
+/* Before an answer: is the peer gone? One on TCP that has only ended its side (half-close) cannot
+ * be told from one that has closed: it is sent "100 Continue", which the kernel of one that has
+ * closed refuses, and that is waited for a moment. */
 bool http_blocking_is_gone(struct http_req *rq) NONNULL(1);
 /* n bytes of a file from offset on as body, by sendfile. 0 or -errno; a file that has become
  * shorter is -EIO (the connection must be cut: http_abort). */

@@ -43,9 +43,9 @@ struct sandbox {
 	struct keeper *keeper;
 	int64_t stage_begin_us;
 	int64_t stage_us[STATE_STAGE_COUNT]; /* before there is a state, and until it runs */
-	bool best_effort;         /* limits that cannot be enforced are left out */
-	struct error scope_error; /* why systemd gave no scope */
-	bool was_oom;             /* the main process was killed for want of memory */
+	bool best_effort;                    /* limits that cannot be enforced are left out */
+	struct error scope_error;            /* why systemd gave no scope */
+	bool was_oom;                        /* the main process was killed for want of memory */
 	bool expired;
 	bool is_known; /* somebody was told of it while it was pending */
 	bool holds_signals;
