@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,8 +97,11 @@ static int cp_main(const struct cp_args *a, char *const *operands, struct error 
 	};
 	uint64_t left_out = 0;
 
-	if (operands_parse(operands, &sandbox, &copy, e) < 0 || dirs_open(&dirs, e) < 0 ||
-			sandbox_find(&dirs, sandbox, &info, e) < 0 ||
+	if (operands_parse(operands, &sandbox, &copy, e) < 0) {
+		return -1;
+	}
+	assert(sandbox);
+	if (dirs_open(&dirs, e) < 0 || sandbox_find(&dirs, sandbox, &info, e) < 0 ||
 			sandbox_copy(&dirs, &info.state.id, &copy, &left_out, e) < 0) {
 		return -1;
 	}

@@ -39,7 +39,7 @@ static bool request_is_right(const char *patient)
 	AUTO(buf) struct buf text = BUF_INIT(1U << 20);
 
 	return lseek(FD_REQUEST, 0, SEEK_SET) == 0 && fd_read_all(FD_REQUEST, &text) == 0 &&
-	       strstr(text.p, "\"busybox\"") && strstr(text.p, patient) &&
+	       text.p && strstr(text.p, "\"busybox\"") && strstr(text.p, patient) &&
 	       fcntl(FD_READY + 1, F_GETFD) < 0 && getsid(0) == getpid();
 }
 

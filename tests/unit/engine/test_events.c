@@ -62,11 +62,20 @@ static const char *text_of(const struct json *event, const char *name)
 
 static void is_end(const struct json *event)
 {
-	ck_assert_str_eq(text_of(event, "type"), "end");
-	ck_assert_str_eq(text_of(event, "id"), state.id.text);
-	ck_assert_str_eq(text_of(event, "name"), state.name);
-	ck_assert_str_eq(text_of(event, "image"), "busybox");
-	ck_assert_str_eq(text_of(event, "reason"), STATE_REASON_EXITED);
+	const struct {
+		const char *name;
+		const char *value;
+	} want[] = {
+		{ "type", "end" },
+		{ "id", state.id.text },
+		{ "name", state.name },
+		{ "image", "busybox" },
+		{ "reason", STATE_REASON_EXITED },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		ck_assert_str_eq(text_of(event, want[i].name), want[i].value);
+	}
 	ck_assert_ptr_nonnull(json_get(event, "exitStatus"));
 	ck_assert_ptr_null(json_get(event, "expiresAt"));
 }
@@ -151,7 +160,7 @@ START_TEST(lines_do_not_mix)
 		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
 		ck_assert_int_eq(status, 0);
 	}
-	ck_assert_uint_eq(events_each(NULL), before + WRITERS * LINES);
+	ck_assert_uint_eq(events_each(NULL), before + (size_t)WRITERS * LINES);
 }
 END_TEST
 

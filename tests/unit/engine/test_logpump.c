@@ -128,11 +128,12 @@ START_TEST(flood_is_bounded)
 	memset(line, 'x', sizeof(line) - 2);
 	line[sizeof(line) - 2] = '\n';
 	pump_make(&f, false);
-	pid_t pid = writer(&f, line, (LOG_FILES + 1) * LOG_FILE_BYTES / sizeof(line));
+	pid_t pid = writer(&f, line, (size_t)(LOG_FILES + 1) * LOG_FILE_BYTES / sizeof(line));
 
 	run_to_the_end(&f);
 	wait_for(pid);
-	ck_assert_uint_ge(logged(LOG_STDOUT, &lines), (LOG_FILES - 1) * (LOG_FILE_BYTES / 2));
+	ck_assert_uint_ge(
+			logged(LOG_STDOUT, &lines), (size_t)(LOG_FILES - 1) * (LOG_FILE_BYTES / 2));
 	for (int i = 0; i < LOG_FILES; i++) {
 		autofree char *name = i == 0 ? mem_strdup(LOG_FILE) : mem_printf(LOG_FILE ".%d", i);
 
