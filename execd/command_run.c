@@ -48,19 +48,29 @@ static void rq_on_drain(struct http_req *rq)
 	command_pump(rq->ctx);
 }
 
+static void ping_send(struct command *c)
+{
+	struct events ev = command_events(c);
+
+	event_ping(&ev);
+	command_flush(c, &ev);
+}
+
+static bool may_ping(const struct command *c)
+{
+	return c->rq && http_pending(c->rq) < COMMAND_PENDING_MAX;
+}
+
 static void ping_on_time(struct loop *loop, struct loop_source *src, uint32_t events)
 {
 	struct command *c = container_of(src, struct command, ping);
 
 	(void)events;
-	loop_timer(loop, &c->ping, clock_boot_ms() + COMMAND_PING_MS, ping_on_time);
+	loop_timer(loop, src, clock_boot_ms() + COMMAND_PING_MS, ping_on_time);
 	/* The other stream waits for the end of a line that may wait for the other stream. */
 	command_end_open(c);
-	if (c->rq && http_pending(c->rq) < COMMAND_PENDING_MAX) {
-		struct events ev = command_events(c);
-
-		event_ping(&ev);
-		command_flush(c, &ev);
+	if (may_ping(c)) {
+		ping_send(c);
 	}
 	command_pump(c);
 }
