@@ -367,9 +367,6 @@ static int launch_before_up(void *ctx, int control_fd, struct error *e)
 
 static int phase_launch(struct sandbox *s, struct error *e)
 {
-	if (limits_prepare(s, e) < 0) {
-		return -1;
-	}
 	int r = keeper_hold_signals(&s->mask_before);
 
 	if (r < 0) {
@@ -383,6 +380,7 @@ static int phase_launch(struct sandbox *s, struct error *e)
 		.ctx = s,
 	};
 
+	limits_prepare(s);
 	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0 ||
 			limits_apply(s, e) < 0) {
 		return -1;
@@ -414,6 +412,7 @@ struct phase {
 
 static const struct phase phases[] = {
 	{ "directories", phase_dirs, STATE_STAGE_PLAN },
+	{ "limits", limits_policy, STATE_STAGE_PLAN },
 	{ "filter", filter_compile, STATE_STAGE_PLAN },
 	{ "volumes", sources_open, STATE_STAGE_PLAN },
 	{ "store", phase_store, STATE_STAGE_IMAGE },

@@ -64,8 +64,11 @@ int programs_make(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Fill and seal them, before the child may execute the one. */
 int programs_write(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 
+/* What becomes of limits that cannot be enforced; early, because reading the configuration may
+ * begin the program anew, and with another id. */
+int limits_policy(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Under systemd, go where controllers are and where neither unit nor session ends the sandbox. */
-int limits_prepare(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
+void limits_prepare(struct sandbox *s) NONNULL(1);
 /* Set the limits that were asked for, into s->state what is not in force of them. */
 int limits_apply(struct sandbox *s, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Did the memory limit end the main process? Before the cgroup is gone. */

@@ -30,18 +30,17 @@ static int policy_find(const struct sandbox_request *req, bool *out_best_effort,
 	return 0;
 }
 
-int limits_prepare(struct sandbox *s, struct error *e)
+int limits_policy(struct sandbox *s, struct error *e)
 {
-	/* Before the scope, which is named by the id: reading the configuration may begin the
-	 * program anew, with another one. */
-	if (limits_are_asked(&s->req->limits) && policy_find(s->req, &s->best_effort, e) < 0) {
-		return -1;
-	}
+	return limits_are_asked(&s->req->limits) ? policy_find(s->req, &s->best_effort, e) : 0;
+}
+
+void limits_prepare(struct sandbox *s)
+{
 	if ((limits_are_asked(&s->req->limits) || s->req->detach) && scope_is_wanted()) {
 		/* Without a scope, limits may still be possible where this process is. */
 		(void)!scope_enter(&s->record.id, &s->scope_error);
 	}
-	return 0;
 }
 
 int limits_apply(struct sandbox *s, struct error *e)

@@ -73,6 +73,14 @@ for _ in $(seq 100); do
 done
 "$OSBX" gc -q
 
+# Reading the configuration may begin the program anew: before the scope, which is named by the id.
+manager
+printf '[sandbox]\nlimits=best-effort\n' >"$tmp/conf"
+OSBX_CONFIG="$tmp/conf" osbx run -d --network none --memory 64m @host sleep 1000
+like "$(cat "$tmp/calls")" "StartTransientUnit osbx-$out\.scope" "with a configuration, too, the scope has the id's name"
+is "$(grep -c Start "$tmp/calls")" 1 "and is asked for once"
+"$OSBX" rm -qf "$out"
+
 # Where a scope is refused, limits may still be in force; else both reasons are told.
 for mode in refuse failed; do
 	manager "$mode"
