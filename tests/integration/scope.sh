@@ -39,11 +39,11 @@ trap scope_cleanup EXIT
 # manager [MODE]: calls are lines of $tmp/calls
 manager() {
 	[ -z "$server" ] || kill "$server" 2>/dev/null
-	rm -f /run/systemd/private
+	rm -f /run/systemd/private "$tmp/calls"
 	python3 "$here/../helpers/fake_systemd.py" /run/systemd/private "$base" "$@" >"$tmp/calls" 2>&1 &
 	server=$!
 	for _ in $(seq 100); do
-		grep -q listening "$tmp/calls" && break
+		grep -qs listening "$tmp/calls" && break
 		sleep 0.05
 	done
 }
