@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +166,19 @@ static int since_query(struct http_req *rq, char *out, size_t size)
 	return r < 0 ? -1 : 0;
 }
 
+/* A word without white space around it, in lower case. */
+static void word_take(const char *text, char *out, size_t size)
+{
+	size_t from = strspn(text, " \t");
+	size_t n = strcspn(text + from, " \t");
+
+	n = n < size ? n : size - 1;
+	for (size_t i = 0; i < n; i++) {
+		out[i] = (char)tolower((unsigned char)text[from + i]);
+	}
+	out[n] = '\0';
+}
+
 /* 1: a scope is asked for, 0: none, -1: answered. */
 static int scope_query(struct http_req *rq, const char *own, char *out, size_t size)
 {
@@ -177,14 +191,8 @@ static int scope_query(struct http_req *rq, const char *own, char *out, size_t s
 	if (!text) {
 		return 0;
 	}
-	autofree char *scope = text;
-	size_t from = strspn(scope, " \t");
-	size_t n = strcspn(scope + from, " \t");
-
-	(void)snprintf(out, size, "%.*s", (int)n, scope + from);
-	for (char *at = out; *at; at++) {
-		*at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
-	}
+	word_take(text, out, size);
+	free(text);
 	if (str_eq(out, own) || str_eq(out, "all")) {
 		return 1;
 	}
@@ -331,7 +339,7 @@ static void summary_work(struct api *api, struct http_req *rq)
 	AUTO(sandbox_info) struct sandbox_info info = { .is_kept = false };
 	AUTO(tail) struct tail logs = { .n = 0 };
 	AUTO(tail) struct tail events = { .n = 0 };
-	AUTO(buf) struct buf out = BUF_INIT(2 * TEXT_BYTES_MAX);
+	AUTO(buf) struct buf out = BUF_INIT((size_t)2 * TEXT_BYTES_MAX);
 	uint64_t logs_n = SUMMARY_LOGS;
 	uint64_t events_n = SUMMARY_EVENTS;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -103,6 +104,7 @@ static bool is_wanted(const struct filter *f, const struct sandbox_state *s)
 
 static void pagination_add(struct json_writer *w, const struct filter *f, uint64_t total)
 {
+	assert(f->page_size > 0);
 	uint64_t pages = (total + f->page_size - 1) / f->page_size;
 
 	json_object_begin(w, "pagination");

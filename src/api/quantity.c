@@ -44,9 +44,9 @@ static int decimal_milli(char *text, uint64_t *out_milli)
 			return -EINVAL;
 		}
 		for (size_t i = 1; i <= 3; i++) {
-			char digit = strlen(point + 1) >= i ? point[i] : '0';
+			bool is_there = strlen(point + 1) >= i;
 
-			milli = 10 * milli + (uint64_t)(digit - '0');
+			milli = 10 * milli + (is_there ? (uint64_t)(point[i] - '0') : 0);
 		}
 		more = strlen(point + 1) > 3 && strspn(point + 4, "0") < strlen(point + 4);
 	}

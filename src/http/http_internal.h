@@ -2,8 +2,8 @@
 /*
  * http_internal - the server, its connections and their exchanges; see conn.c for how they work.
  */
-#ifndef OSBX_HTTP_INTERNAL_H
-#define OSBX_HTTP_INTERNAL_H
+#ifndef OSBX_HTTP_HTTP_INTERNAL_H
+#define OSBX_HTTP_HTTP_INTERNAL_H
 
 #include <sys/uio.h>
 

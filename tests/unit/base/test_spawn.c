@@ -455,7 +455,10 @@ START_TEST(aside_is_a_process_of_its_own)
 		ck_assert_int_ge(fcntl(seen.fd, F_GETFD), 0);
 		fd_close(&seen.fd);
 		(void)sigprocmask(SIG_SETMASK, NULL, &after);
-		ck_assert_mem_eq(&before, &after, sizeof(before));
+		/* Not byte by byte: the kernel's mask is shorter than libc's type. */
+		for (int signo = 1; signo < NSIG; signo++) {
+			ck_assert_int_eq(sigismember(&before, signo), sigismember(&after, signo));
+		}
 		ck_assert_int_eq(sigpending(&pending), 0);
 		ck_assert_int_eq(sigismember(&pending, SIGCHLD), 0);
 		/* It is reaped. */

@@ -145,7 +145,7 @@ static char *told(struct span bytes, size_t (*piece)(void))
 	lines_done(&lines);
 	struct span rest = buf_span(&out);
 
-	while (rest.n > 0) {
+	while (rest.p && rest.n > 0) {
 		const char *end = memmem(rest.p, rest.n, "\n\n", 2);
 		const char *text_end = memmem(rest.p, rest.n, tail, strlen(tail));
 		char number[32];
