@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,7 +173,10 @@ static void word_take(const char *text, char *out, size_t size)
 
 	n = n < size ? n : size - 1;
 	for (size_t i = 0; i < n; i++) {
-		out[i] = (char)tolower((unsigned char)text[from + i]);
+		out[i] = text[from + i];
+		if (out[i] >= 'A' && out[i] <= 'Z') {
+			out[i] = (char)(out[i] + ('a' - 'A'));
+		}
 	}
 	out[n] = '\0';
 }
