@@ -29,6 +29,7 @@
 #include <osbx/limits.h>
 #include <osbx/mem.h>
 #include <osbx/plan.h>
+#include <osbx/program.h>
 #include <osbx/registry.h>
 #include <osbx/sandbox.h>
 #include <osbx/str.h>
@@ -70,7 +71,8 @@ static int pending_record(struct sandbox *s, struct error *e)
 	if (!s->opts->on_pending) {
 		return 0;
 	}
-	if (record_make(&s->dirs, &s->record, s->req->name, e) < 0) {
+	/* A pull needs libraries: what begins anew then would make a second record, and tell of it. */
+	if (program_full(e) < 0 || record_make(&s->dirs, &s->record, s->req->name, e) < 0) {
 		return -1;
 	}
 	s->state.message = mem_printf("pulling %s", s->req->image);
