@@ -70,11 +70,11 @@ def sample_api(contest, peer):
 
 
 @contextmanager
-def server(contest):
-    """osbx serve, -> its socket"""
+def server(contest, *options):
+    """osbx serve, -> its socket, its pid"""
     place = contest.place
     socket = place.dir / "serve.sock"
-    args = [place.programs["osbx"], "serve", "--listen", f"unix:{socket}"]
+    args = [place.programs["osbx"], "serve", "--listen", f"unix:{socket}", *options]
     with subprocess.Popen(args, env=place.env(), stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as serve:
         try:
@@ -82,7 +82,7 @@ def server(contest):
                 if serve.poll() is not None:
                     raise Failed(f"osbx serve ended with status {serve.returncode}")
                 time.sleep(POLL_S)
-            yield socket
+            yield socket, serve.pid
         finally:
             serve.terminate()
             serve.wait()
@@ -94,7 +94,7 @@ def sample_proxied(contest, peer):
     with sandbox(contest) as (name, socket, _):
         if peer.name != "osbx":
             return client_run(contest, socket)
-        with server(contest) as through:
+        with server(contest) as (through, _):
             return client_run(contest, f"{through}:/v1/sandboxes/{name}/proxy/44772")
 
 

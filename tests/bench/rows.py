@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import api
 import detached
+import lifecycle
 import measure
 
 
@@ -100,6 +101,23 @@ FIGURES = {
     "proxied-upload": Figure("POST /files/upload of 1 GiB to a tmpfs through osbx serve, beside "
                              "without it", "MB/s", api.PROXIED, 3, 1, words=("upload", "1024"),
                              higher=True, timeout_s=120),
+    # A sample is so many sandboxes, created and removed as an SDK does it.
+    "created": Figure("POST /sandboxes until a ping is answered, beside osbx run -d", "ms",
+                      lifecycle.CREATED, 5, 2, words=("40",), timeout_s=120),
+    "created-99": Figure("the same, 99 of 100 took no longer", "ms", lifecycle.CREATED_99, 3, 1,
+                         words=("100",), timeout_s=120),
+    "deleted": Figure("DELETE until GET answers 404, beside osbx rm -f", "ms", lifecycle.DELETED,
+                      5, 2, words=("40",), timeout_s=120),
+    "created-burst": Figure("50 at once until a ping is answered, 95 of 100 took no longer", "ms",
+                            lifecycle.BURST, 5, 2, words=("50",), timeout_s=120),
+    "served-list": Figure(f"GET /sandboxes, {lifecycle.PAGE} of {lifecycle.CROWD} that are alive",
+                          "ms", lifecycle.LIST, 1, 1, timeout_s=300),
+    "served-get": Figure(f"GET of one of {lifecycle.CROWD}", "ms", lifecycle.GET, 1, 1,
+                         timeout_s=300),
+    "served-idle": Figure("osbx serve with nothing to do", "MiB PSS", lifecycle.IDLE, 1, 1,
+                          timeout_s=300),
+    "served-more": Figure(f"what {lifecycle.CROWD} sandboxes add to its own memory", "MiB",
+                          lifecycle.MORE, 1, 1, timeout_s=300),
     "tick": Figure("a printed line until its event, 95 of 100 took no longer", "ms", api.API, 5, 2,
                    words=("tick", "100")),
     "output": Figure("1 GiB of output in lines of 80 bytes, as events", "MB/s", api.API, 3, 1,
@@ -184,6 +202,15 @@ ROWS = [
     Row("commands", "root", None, absolute(41)),
     Row("commands", "root", "floor", times(2)),
     Row("commands", "user", "floor", times(2)),
+    Row("created", "root", "direct"),
+    Row("created", "user", "direct"),
+    Row("created-99", "root", None),
+    Row("deleted", "root", "direct"),
+    Row("created-burst", "root", None),
+    Row("served-list", "root", None),
+    Row("served-get", "root", None),
+    Row("served-idle", "root", None, absolute(4.0)),
+    Row("served-more", "root", None, absolute(0.25)),
     Row("proxied", "root", "direct", times(1.3)),
     Row("proxied", "user", "direct", times(1.3)),
     Row("proxied-output", "root", "direct"),
