@@ -104,6 +104,11 @@ struct json *api_body(struct http_req *rq, bool may_be_empty) NONNULL(1) MUST_CH
 int api_find(struct api *api, struct http_req *rq, struct sandbox_info *out_info) MUST_CHECK
 		NONNULL(1, 2, 3);
 
+/* The same as its record in the runtime directory says it, without clearing up behind a keeper that
+ * is dead: quick enough for the loop. -1: there is none, nothing has been answered. */
+int api_live_state(const struct api *api, const struct http_req *rq, struct id *out_id,
+		struct sandbox_state *out_state) MUST_CHECK NONNULL(1, 2, 3, 4);
+
 /* A wish for a sandbox as a client wrote it (create.c). */
 struct create {
 	struct sandbox_request request;

@@ -65,20 +65,14 @@ static int query_check(struct http_req *rq)
 
 /* Direct and through the server are the same: this server is the only way in. The mount that the
  * client used is kept, for clients that know only one. */
-static void endpoint_work(struct api *api, struct http_req *rq)
+static void endpoint_reply(struct http_req *rq, const struct id *id, uint64_t port)
 {
-	AUTO(sandbox_info) struct sandbox_info info = { .is_kept = false };
 	AUTO(buf) struct buf out = BUF_INIT(4096);
 	struct json_writer w = JSON_WRITER(&out);
 	char host[HOST_BYTES_MAX + 1];
-	uint64_t port = 0;
-
-	if (port_read(rq, &port) < 0 || query_check(rq) < 0 || api_find(api, rq, &info) < 0) {
-		return;
-	}
 	bool has_prefix = span_has_prefix(rq->path, span_of("/v1/"));
 	autofree char *endpoint = mem_printf("%s%s/sandboxes/%s/proxy/%llu", host_of(rq, host),
-			has_prefix ? "/v1" : "", info.state.id.text, (unsigned long long)port);
+			has_prefix ? "/v1" : "", id->text, (unsigned long long)port);
 
 	json_object_begin(&w, NULL);
 	json_add_string(&w, "endpoint", endpoint);
@@ -86,7 +80,30 @@ static void endpoint_work(struct api *api, struct http_req *rq)
 	api_json(rq, 200, &out);
 }
 
+static void endpoint_work(struct api *api, struct http_req *rq)
+{
+	AUTO(sandbox_info) struct sandbox_info info = { .is_kept = false };
+	uint64_t port = 0;
+
+	if (port_read(rq, &port) == 0 && api_find(api, rq, &info) == 0) {
+		endpoint_reply(rq, &info.state.id, port);
+	}
+}
+
+/* Each creation asks twice, so a worker is only for what has no live record: that it is not there
+ * is found out by clearing up. */
 void endpoint_get(struct http_req *rq)
 {
-	api_work_start(rq, endpoint_work);
+	AUTO(state) struct sandbox_state s = { .code = SANDBOX_PENDING };
+	struct id id;
+	uint64_t port = 0;
+
+	if (port_read(rq, &port) < 0 || query_check(rq) < 0) {
+		return;
+	}
+	if (api_live_state(api_of(rq), rq, &id, &s) == 0) {
+		endpoint_reply(rq, &id, port);
+	} else {
+		api_work_start(rq, endpoint_work);
+	}
 }

@@ -12,7 +12,6 @@
  *                                            └── FAILED, end, 10 s ─▶ 502
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,18 +276,6 @@ static void renew_maybe(
 	}
 }
 
-/* The loop must not wait: only what its own record says, without clearing up behind a dead one. */
-static int state_read(const struct api *api, const struct id *id, struct sandbox_state *out,
-		struct error *e)
-{
-	autofree char *path = mem_printf("sandboxes/%s", id->text);
-	autoclose int fd = fd_open_at(
-			api->dirs.runtime_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-
-	return fd < 0 ? error_set(e, ERRC_NOT_FOUND, "no sandbox %s", id->text)
-		      : state_load(fd, out, e);
-}
-
 /* True: answered. */
 static bool state_refuses(struct http_req *rq, const struct sandbox_state *s)
 {
@@ -313,17 +300,6 @@ static bool state_refuses(struct http_req *rq, const struct sandbox_state *s)
 	return true;
 }
 
-static int param_id(const struct http_req *rq, struct id *out_id)
-{
-	autofree char *text = http_param(rq, 0);
-
-	if (!text || !id_is_valid(text)) {
-		return -1;
-	}
-	memcpy(out_id->text, text, sizeof(out_id->text));
-	return 0;
-}
-
 static int param_port(const struct http_req *rq, uint16_t *out_port)
 {
 	autofree char *text = http_param(rq, 1);
@@ -340,11 +316,10 @@ void sandbox_proxy(struct http_req *rq)
 {
 	AUTO(state) struct sandbox_state s = { .code = SANDBOX_PENDING };
 	struct api *api = api_of(rq);
-	struct error e = ERROR_INIT;
 	struct id id;
 	uint16_t port = 0;
 
-	if (param_id(rq, &id) < 0 || state_read(api, &id, &s, &e) < 0) {
+	if (api_live_state(api, rq, &id, &s) < 0) {
 		api_fail(rq, 404, API_NOT_FOUND, "no such sandbox");
 		return;
 	}

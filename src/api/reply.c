@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <osbx/fd.h>
 #include <osbx/mem.h>
 
 #include "api_internal.h"
@@ -214,5 +216,25 @@ int api_find(struct api *api, struct http_req *rq, struct sandbox_info *out_info
 		}
 		return -1;
 	}
+	return 0;
+}
+
+int api_live_state(const struct api *api, const struct http_req *rq, struct id *out_id,
+		struct sandbox_state *out_state)
+{
+	autofree char *text = http_param(rq, 0);
+	struct error e = ERROR_INIT;
+
+	if (!text || !id_is_valid(text)) {
+		return -1;
+	}
+	autofree char *path = mem_printf("sandboxes/%s", text);
+	autoclose int fd = fd_open_at(
+			api->dirs.runtime_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd < 0 || state_load(fd, out_state, &e) < 0) {
+		return -1;
+	}
+	memcpy(out_id->text, text, sizeof(out_id->text));
 	return 0;
 }
