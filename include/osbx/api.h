@@ -4,7 +4,7 @@
  * api - the OpenSandbox lifecycle API over the engine: a server without memory of its own.
  *
  * Each request is worked on in a process of its own (http_fork), which reads and writes the files
- * of sandboxes as a command does; the server's loop only passes bytes. A server that is killed
+ * of sandboxes as a command does; the server's loop passes bytes, and reads single records. A server that is killed
  * takes its unanswered requests along and nothing else, and several serve the same sandboxes.
  */
 #ifndef OSBX_API_H

@@ -40,7 +40,7 @@ passes() {
 # Where there is no control group that this user may write to, nothing can be frozen.
 pause=
 id=$("$OSBX" run -d @host -- sleep 1000)
-if ! "$OSBX" pause "$id" 2>/dev/null; then
+if ! "$OSBX" pause "$id" >/dev/null 2>&1; then
 	pause=--no-pause
 	skip "pause" "no writable control group"
 fi
@@ -49,6 +49,11 @@ fi
 passes "python, asynchronous" "$python/python" "$scripts/python_async.py" "127.0.0.1:$port" @host $pause
 passes "python, through the server's proxy" "$python/python" "$scripts/python_async.py" "127.0.0.1:$port" @host --server-proxy $pause
 passes "python, synchronous" "$python/python" "$scripts/python_sync.py" "127.0.0.1:$port" @host $pause
+# What README.md tells to type, but for the port.
+sed -n '/^```python$/,/^```$/{/^```/d; p}' "$here/../../README.md" | sed "s/127\.0\.0\.1:8080/127.0.0.1:$port/" >"$tmp/readme.py"
+passes "the snippet of README.md" "$python/python" "$tmp/readme.py"
+is "$out" "42
+Hello" "prints its lines"
 passes "mcp" "$python/python" "$scripts/mcp_client.py" "127.0.0.1:$port" @host
 if command -v node >/dev/null; then
 	cd "$sdk/js" || exit 1
