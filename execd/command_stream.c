@@ -155,7 +155,8 @@ static bool stream_step(struct command_stream *s)
 	}
 	s->left -= s->command->stage == COMMAND_EXITED ? (size_t)n : 0;
 	stream_put(s, (struct span){ .p = bytes, .n = (size_t)n });
-	return (size_t)n == want;
+	/* What is left of a short read has nobody else to come back to it. */
+	return s->rest.n > 0 || (size_t)n == want;
 }
 
 /* Wait for what there is to wait for. */
