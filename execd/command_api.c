@@ -23,12 +23,26 @@ static struct commands *commands_of_rq(const struct http_req *rq)
 	return commands_of(api_execd(rq));
 }
 
+/* What another user than the sandbox's own one does is nothing that its processes could look at, or
+ * end, by themselves. */
+static bool is_hidden(const struct http_req *rq, const struct command *c)
+{
+	return c->is_foreign && api_is_inside(rq);
+}
+
+static struct command *find_shown(const struct http_req *rq, const char *id)
+{
+	struct command *c = command_find(commands_of_rq(rq), id);
+
+	return c && !is_hidden(rq, c) ? c : NULL;
+}
+
 /* Command of the route's parameter, or NULL. */
 static struct command *command_of_rq(const struct http_req *rq)
 {
 	autofree char *id = http_param(rq, 0);
 
-	return id ? command_find(commands_of_rq(rq), id) : NULL;
+	return id ? find_shown(rq, id) : NULL;
 }
 
 static bool is_running(const struct command *c)
@@ -144,7 +158,7 @@ void command_list(struct http_req *rq)
 	json_object_begin(&w, NULL);
 	json_array_begin(&w, "commands");
 	for (c = commands_of_rq(rq)->list; c; c = c->next) {
-		if (!is_listed(c, &q)) {
+		if (!is_listed(c, &q) || is_hidden(rq, c)) {
 			continue;
 		}
 		if (n == q.limit) {
@@ -196,7 +210,7 @@ void command_delete(struct http_req *rq)
 		api_fail(rq, 400, API_MISSING_QUERY, "missing query parameter 'id'");
 		return;
 	}
-	struct command *c = command_find(commands_of_rq(rq), id);
+	struct command *c = find_shown(rq, id);
 
 	if (c && is_running(c)) {
 		interrupt(rq, c);

@@ -62,6 +62,8 @@ struct command {
 	int exit_code;      /* -1: ended by a signal */
 	char *error;        /* what to say of the end, NULL: exit status 0 */
 	bool is_timed_out;
+	bool is_inside;  /* started by a process of the sandbox */
+	bool is_foreign; /* of a user that the sandbox's own processes are not */
 	bool is_pumping;
 	uint64_t eid;
 	struct command_replay replay;
@@ -100,6 +102,7 @@ struct command_wish {
 	struct execd_process process;
 	struct process_more more;
 	int64_t timeout_ms;
+	bool is_foreign;
 	void (*on_end)(struct command *c,
 			void *ctx); /* COMMAND_DONE, or not started; may be NULL */
 	void *ctx;
@@ -110,7 +113,10 @@ struct commands *commands_of(struct execd *x) NONNULL(1);
 /* Command by its id, or NULL. No runs of sessions. */
 struct command *command_find(const struct commands *t, const char *id) NONNULL(1, 2) MUST_CHECK;
 /* A new command in the table, COMMAND_STARTING. */
-struct command *command_new(struct commands *t, const struct command_wish *w) NONNULL(1, 2);
+struct command *command_new(struct commands *t, const struct command_wish *w, bool is_inside)
+		NONNULL(1, 2);
+/* May the sandbox's own processes start one more? They leave room for others. */
+bool commands_have_room_inside(const struct commands *t) NONNULL(1) MUST_CHECK;
 /* Out of the table, and freed. Its pipes are closed or drained. */
 void command_drop(struct command *c) NONNULL(1);
 /* COMMAND_DONE has been set: forget the oldest records that are too many. */

@@ -193,6 +193,7 @@ static void request_start(struct http_req *rq, const struct execd_process *main,
 		w.process.user = r->user;
 		w.process.groups = (struct strv)STRV_INIT;
 		w.more.only_user_of = api_is_inside(rq) ? main : NULL;
+		w.is_foreign = !api_is_inside(rq) && !is_main_user(main, r->user);
 	}
 	(void)command_start(rq, &w);
 }

@@ -370,8 +370,16 @@ static int start(struct command *c, const struct command_wish *w, struct error *
 
 struct command *command_start(struct http_req *rq, const struct command_wish *w)
 {
-	struct command *c = command_new(commands_of(api_execd(rq)), w);
+	struct commands *t = commands_of(api_execd(rq));
 	struct error e = ERROR_INIT;
+
+	if (api_is_inside(rq) && !commands_have_room_inside(t)) {
+		api_fail(rq, 503, API_RUNTIME,
+				"too many commands of the sandbox's own processes "
+				"are running; try again later");
+		return NULL;
+	}
+	struct command *c = command_new(t, w, api_is_inside(rq));
 
 	if (start(c, w, &e) < 0) {
 		command_drop(c);

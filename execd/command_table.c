@@ -17,6 +17,8 @@
 
 #define DONE_REPLAYS_MAX 64          /* whose last events are kept */
 #define DONE_BYTES_MAX   (64U << 20) /* logs and texts of all */
+#define DONE_INSIDE_PART 4           /* of these limits for commands from inside */
+#define INSIDE_MAX       512         /* from inside that are not done */
 #define LOGS_LARGE_MAX   4           /* the others are COMMAND_LOG_BYTES_SMALL */
 #define DRAINS_MAX       1024
 
@@ -100,17 +102,28 @@ struct command *command_find(const struct commands *t, const char *id)
 	return c;
 }
 
-static uint64_t log_max(const struct commands *t)
+static uint64_t log_max(const struct commands *t, bool is_inside)
 {
 	size_t n = 0;
 
 	for (const struct command *c = t->list; c; c = c->next) {
-		n += c->kind == COMMAND_BACKGROUND && c->stage != COMMAND_DONE;
+		n += c->kind == COMMAND_BACKGROUND && c->stage != COMMAND_DONE &&
+		     c->is_inside == is_inside;
 	}
 	return n < LOGS_LARGE_MAX ? COMMAND_LOG_BYTES : COMMAND_LOG_BYTES_SMALL;
 }
 
-struct command *command_new(struct commands *t, const struct command_wish *w)
+bool commands_have_room_inside(const struct commands *t)
+{
+	size_t n = 0;
+
+	for (const struct command *c = t->list; c; c = c->next) {
+		n += c->is_inside && c->stage != COMMAND_DONE;
+	}
+	return n < INSIDE_MAX;
+}
+
+struct command *command_new(struct commands *t, const struct command_wish *w, bool is_inside)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
 	struct command *c = mem_new(struct command);
@@ -123,11 +136,13 @@ struct command *command_new(struct commands *t, const struct command_wish *w)
 	(void)snprintf(c->shown_id, sizeof(c->shown_id), "%s", w->shown_id ? w->shown_id : c->id);
 	c->content = mem_strdup(w->content);
 	c->timeout_ms = w->timeout_ms;
+	c->is_inside = is_inside;
+	c->is_foreign = w->is_foreign;
 	c->started_wall_ms = clock_wall_ms();
 	c->started_boot_ms = clock_boot_ms();
 	c->on_end = w->on_end;
 	c->ctx = w->ctx;
-	c->log = (struct command_log)COMMAND_LOG_INIT(log_max(t));
+	c->log = (struct command_log)COMMAND_LOG_INIT(log_max(t, is_inside));
 	for (size_t i = 0; i < ARRAY_SIZE(c->streams); i++) {
 		c->streams[i] = (struct command_stream){
 			.command = c,
@@ -178,11 +193,35 @@ static uint64_t record_bytes(const struct command *c)
 	return log + strlen(c->content);
 }
 
+/* Done commands of one side. */
+struct tally {
+	size_t n;
+	size_t replays_n;
+	uint64_t bytes;
+};
+
+/* Count c, which is done; of is that of its side, part that side's share of the limits. False: it
+ * is too much. */
+static bool tally_add(struct tally *of, struct command *c, size_t part)
+{
+	of->n++;
+	of->bytes += record_bytes(c);
+	/* The newest one stays in any case. */
+	if (of->n > COMMANDS_FINISHED_MAX / part ||
+			(of->n > 1 && of->bytes > DONE_BYTES_MAX / part)) {
+		return false;
+	}
+	of->replays_n += c->kind == COMMAND_FOREGROUND;
+	if (of->replays_n > DONE_REPLAYS_MAX / part) {
+		command_replay_done(&c->replay);
+	}
+	return true;
+}
+
 void commands_trim(struct commands *t)
 {
-	size_t n = 0;
-	size_t replays_n = 0;
-	uint64_t bytes = 0;
+	/* What is started inside does not push out what others may still ask for. */
+	struct tally sides[2] = { { .n = 0 }, { .n = 0 } };
 	struct command *next = NULL;
 
 	for (struct command *c = t->list; c; c = next) {
@@ -190,16 +229,8 @@ void commands_trim(struct commands *t)
 		if (c->stage != COMMAND_DONE || c->kind == COMMAND_SESSION) {
 			continue;
 		}
-		n++;
-		bytes += record_bytes(c);
-		/* The newest one stays in any case. */
-		if (n > COMMANDS_FINISHED_MAX || (n > 1 && bytes > DONE_BYTES_MAX)) {
+		if (!tally_add(&sides[c->is_inside], c, c->is_inside ? DONE_INSIDE_PART : 1)) {
 			command_drop(c);
-			continue;
-		}
-		replays_n += c->kind == COMMAND_FOREGROUND;
-		if (replays_n > DONE_REPLAYS_MAX) {
-			command_replay_done(&c->replay);
 		}
 	}
 }

@@ -62,15 +62,21 @@ static void process_free(struct execd *x, struct process *p)
 	free(p);
 }
 
-/* The next word of the subreaper; false at its end. The first one is the pid. */
-static bool link_read(struct process *p, struct reaper_word *out)
+/* The next word of the subreaper: 1, or 0 at its end, or -EAGAIN. The first one is the pid. */
+static int link_read(struct process *p, struct reaper_word *out)
 {
-	bool whole = fd_read(p->link_fd, out, sizeof(*out)) == (ssize_t)sizeof(*out);
+	ssize_t n = fd_read(p->link_fd, out, sizeof(*out));
 
-	if (whole && p->pid == 0) {
+	if (n == -EAGAIN) {
+		return -EAGAIN;
+	}
+	if (n != (ssize_t)sizeof(*out)) {
+		return 0;
+	}
+	if (p->pid == 0) {
 		p->pid = out->pid;
 	}
-	return whole;
+	return 1;
 }
 
 /* Read the child's report, which is complete, and tell of it. */
@@ -83,7 +89,7 @@ static void report_settle(struct process *p)
 	assert(p->stage == PROCESS_STARTING);
 	loop_remove(p->execd->loop, &p->report);
 	fd_close(&p->report_fd);
-	if (n == 0 && (p->pid > 0 || link_read(p, &word))) {
+	if (n == 0 && (p->pid > 0 || link_read(p, &word) > 0)) {
 		p->stage = PROCESS_RUNNING;
 		p->calls.on_started(p->calls.ctx, p->pid, TAKE_FD(p->master_fd));
 		return;
@@ -145,7 +151,8 @@ static pid_t fork_below_reaper(struct process *p, const struct child *c)
 	if (r < 0) {
 		return r;
 	}
-	pid_t pid = sys_fork();
+	r = fd_set_nonblock(link[0], true);
+	pid_t pid = r < 0 ? r : sys_fork();
 
 	if (pid == 0) {
 		reaper_run(c, link[1]);
@@ -226,7 +233,9 @@ int process_launch(const struct process *init, struct child *c, struct error *e)
 	c->report_fd = report[1];
 	p.report_fd = report[0];
 	p.link_fd = -1;
-	r = process_fork(&p, c);
+	/* A subreaper that is killed leaves a child that still holds the other end. */
+	r = fd_set_nonblock(report[0], true);
+	r = r < 0 ? r : process_fork(&p, c);
 	fd_close(&report[1]);
 	if (r < 0) {
 		fd_close(&report[0]);
@@ -332,10 +341,16 @@ static void link_on_ready(struct loop *loop, struct loop_source *src, uint32_t e
 	struct process *p = container_of(src, struct process, link);
 	bool knows_pid = p->pid > 0;
 	struct reaper_word word;
+	/* The report, an event of the same wait, may have taken the word: that is no reason to wait
+	 * for the next one, which comes when the process ends. */
+	int r = link_read(p, &word);
 
 	(void)loop;
 	(void)events;
-	if (!link_read(p, &word)) {
+	if (r == -EAGAIN) {
+		return;
+	}
+	if (r == 0) {
 		reaper_lost(p);
 	} else if (knows_pid) {
 		process_end_below(p, &word.end);

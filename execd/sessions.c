@@ -34,9 +34,10 @@
 #define STATE_IN  "/proc/self/fd/97"
 #define STATE_OUT "/proc/self/fd/98"
 
-/* One line, so that the shell counts lines as the command has them. PWD of the state is that of the
- * last run's end, and this run may begin elsewhere. The command may have replaced the trap, set -e,
- * -u or -x. */
+/* Up to the command one line, so that the shell counts lines as the command has them. The line
+ * behind it is empty: bash drops one more when a quote of the command is left open, and would call
+ * our own words an error. PWD of the state is that of the last run's end, and this run may begin
+ * elsewhere. The command may have replaced the trap, set -e, -u or -x. */
 const char session_script[] =
 		"__osbx_t=$1; set --; __osbx_p=$PWD; "
 		"if [ -s " STATE_IN " ]; then . " STATE_IN "; fi 2>/dev/null; "
@@ -45,7 +46,7 @@ const char session_script[] =
 		"{ printf '%s\\000' \"$PWD\"; export -p; printf '\\000'; } "
 		"2>/dev/null >" STATE_OUT "; trap - PIPE; }; "
 		"trap '{ __osbx_s=$?; set +ex; } 2>/dev/null; __osbx_e; exit $__osbx_s' EXIT; "
-		"eval \"$__osbx_t\"\n"
+		"eval \"$__osbx_t\"\n\n"
 		"{ __osbx_s=$?; set +ex; } 2>/dev/null; __osbx_e; exit $__osbx_s\n";
 
 _Static_assert(PROCESS_FD_FIRST == 97 && PROCESS_FDS == 2, "numbers in the script");

@@ -82,8 +82,7 @@ static int create_cwd(struct files *f, struct error *e)
 	const struct session *s = f->rq->ctx;
 	AUTO(buf) struct buf expanded = BUF_INIT(LIMIT_PATH_BYTES);
 
-	if (files_become(f, e) < 0 ||
-			expand_path(span_of(s->wanted_cwd), lookup, f, &expanded, e) < 0) {
+	if (expand_path(span_of(s->wanted_cwd), lookup, f, &expanded, e) < 0) {
 		return -1;
 	}
 	autofree char *path = buf_take(&expanded);

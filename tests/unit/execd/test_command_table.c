@@ -19,7 +19,7 @@ static struct command *add(enum command_kind kind, const char *content)
 {
 	const struct command_wish w = { .kind = kind, .content = content };
 
-	return command_new(commands_of(&x), &w);
+	return command_new(commands_of(&x), &w, false);
 }
 
 static void finish(struct command *c)
