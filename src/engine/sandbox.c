@@ -71,7 +71,8 @@ static int pending_record(struct sandbox *s, struct error *e)
 	if (!s->opts->on_pending) {
 		return 0;
 	}
-	/* A pull needs libraries: what begins anew then would make a second record, and tell of it. */
+	/* A pull needs libraries: what begins anew then would make a second record, and tell of it.
+	 */
 	if (program_full(e) < 0 || record_make(&s->dirs, &s->record, s->req->name, e) < 0) {
 		return -1;
 	}
