@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 sock=$tmp/api.sock
-"$OSBX" serve --limits best-effort --listen "unix:$sock" 2>"$tmp/serve.err" &
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+"$OSBX" serve --limits best-effort --listen "unix:$sock" --listen "tcp:127.0.0.1:$port" 2>"$tmp/serve.err" &
 server=$!
 serve_cleanup() {
 	kill -9 "$server" 2>/dev/null
@@ -17,8 +18,9 @@ for _ in $(seq 200); do
 	sleep 0.05
 done
 
-for part in answers forms wishes races gone proxy many; do
-	timeout 400 python3 "$here/../helpers/serve_driver.py" "$sock" "$part" >"$tmp/driver" 2>"$tmp/err"
+for part in answers forms wishes races gone gone-tcp proxy many; do
+	[ "$part" = gone-tcp ] && to=$port || to=$sock
+	timeout 400 python3 "$here/../helpers/serve_driver.py" "$to" "${part%-tcp}" >"$tmp/driver" 2>"$tmp/err"
 	status=$?
 	while read -r verdict what; do
 		case $verdict in
