@@ -11,6 +11,8 @@
  * grandchild may hold them, and write to them, for ever.
  */
 #include <errno.h>
+#include <poll.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -127,11 +129,11 @@ static void stream_at_end(struct command_stream *s)
 	}
 }
 
-/* One read, or what is left of one. False: nothing is there for now. */
-static bool stream_step(struct command_stream *s)
+/* One read of at most so many bytes, or what is left of one. False: nothing is there for now. */
+static bool stream_step(struct command_stream *s, size_t most)
 {
 	static char bytes[COMMAND_READ_BYTES];
-	size_t want = sizeof(bytes);
+	size_t want = most < sizeof(bytes) ? most : sizeof(bytes);
 
 	if (s->rest.n > 0) {
 		stream_put(s, buf_span(&s->rest));
@@ -179,16 +181,40 @@ static bool stream_is_out(const struct command_stream *s)
 	return s->rest.n == 0 && (s->fd < 0 || s->left == 0);
 }
 
+/* Bytes of the second stream that may be told behind what the first has now: those that are there
+ * before it is read. What came to the first before them is then told before them, in whatever
+ * moment this process looks. */
+static size_t second_ready(const struct command *c)
+{
+	struct pollfd p = { .fd = c->streams[1].fd, .events = POLLIN };
+	int n = 0;
+
+	if (p.fd < 0 || c->stage == COMMAND_EXITED) {
+		return SIZE_MAX;
+	}
+	if (ioctl(p.fd, FIONREAD, &n) < 0 || n > 0) {
+		return n > 0 ? (size_t)n : SIZE_MAX;
+	}
+	/* Nothing, or the end. */
+	return poll(&p, 1, 0) > 0 && (p.revents & POLLIN) == 0 ? SIZE_MAX : 0;
+}
+
+static void stream_take(struct command_stream *s, size_t most)
+{
+	bool more = true;
+
+	for (int n = 0; (n < STREAM_ROUNDS || s->rest.n > 0) && more; n++) {
+		more = !stream_must_wait(s) && stream_step(s, most);
+		most = most == SIZE_MAX ? SIZE_MAX : 0;
+	}
+}
+
 static void streams_step(struct command *c)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(c->streams); i++) {
-		struct command_stream *s = &c->streams[i];
-		bool more = true;
+	size_t ready = second_ready(c);
 
-		for (int n = 0; (n < STREAM_ROUNDS || s->rest.n > 0) && more; n++) {
-			more = !stream_must_wait(s) && stream_step(s);
-		}
-	}
+	stream_take(&c->streams[0], SIZE_MAX);
+	stream_take(&c->streams[1], ready);
 }
 
 /* After the end of the process nothing else will ever wake the second stream. */

@@ -101,8 +101,11 @@ post '{"argv":["/etc/passwd"]}'
 like "$out" '^error CommandExecError 126 ' "one that cannot be executed is 126"
 
 # What it is by default, and what can be said.
+sh_run 'for i in $(seq 500); do echo $i; echo $i >&2; done'
+is "$(printf '%s\n' "$out" | awk '$1 == "stdout" { seen[$2] = 1 } $1 == "stderr" { n++; late += !seen[$2] } END { print n, late + 0 }')" \
+	"500 0" "what was written to stdout before is told before"
 sh_run 'echo $MAIN; pwd; id -u; echo $HOME; wc -c; ls /proc/self/fd | wc -l; umask; echo x >/dev/stdout; echo y >/dev/stderr'
-# Two pipes have no order between them.
+# The other way round there is no order between two pipes.
 is "$(printf '%s\n' "$out" | grep -v stderr | tr '\n' ' ')$(printf '%s\n' "$out" | grep stderr)" \
 	"init stdout 1 stdout /tmp stdout 0 stdout /root stdout 0 stdout 4 stdout 0022 stdout x execution_complete stderr y" \
 	"variables, directory, user, input, descriptors and mask of the main process"
