@@ -182,14 +182,14 @@ static int step_stdio_owner(struct setup *s, struct error *e)
 	return 0;
 }
 
-int child_mkdirs(const struct setup *s, const char *path)
+int child_mkdirs(const struct setup *s, const char *path, child_mkdirs_fn make)
 {
 	(void)setfsgid(s->user.gid);
 	(void)setfsuid(s->user.uid);
 	int r = caps_set(s->child->execd->caps); /* setfsuid has cleared some */
 
 	if (r == 0) {
-		autoclose int fd = path_mkdirs_beneath(s->child->execd->root_fd, path, 0755);
+		autoclose int fd = make(s->child->execd->root_fd, path, 0755);
 
 		r = fd < 0 ? fd : 0;
 	}
@@ -249,7 +249,7 @@ static int step_cwd_make(struct setup *s, struct error *e)
 	if (r == 0) {
 		return cwd_refuse(s, e);
 	}
-	r = r < 0 ? r : child_mkdirs(s, s->cwd);
+	r = r < 0 ? r : child_mkdirs(s, s->cwd, path_mkdirs_beneath);
 	/* A loop has failed above with the same number. */
 	if (r == -ELOOP) {
 		return error_set(e, ERRC_INVALID,

@@ -19,10 +19,14 @@ struct setup {
 	int report_fd;
 };
 
-/* Make the directories that are missing as the user, but with the right to do so: they are the
- * user's from the start, there is no moment in which a chown could meet another file. 0 or
- * -errno. */
-int child_mkdirs(const struct setup *s, const char *path) NONNULL(1, 2) MUST_CHECK;
+/* path_mkdirs_beneath or its like: a descriptor or -errno. */
+typedef int (*child_mkdirs_fn)(int root_fd, const char *path, mode_t mode);
+
+/* Make the directories that are missing by a call of make as the user, but with the right to do so:
+ * they are the user's from the start, there is no moment in which a chown could meet another file.
+ * 0 or -errno. */
+int child_mkdirs(const struct setup *s, const char *path, child_mkdirs_fn make)
+		NONNULL(1, 2, 3) MUST_CHECK;
 
 /* Steps that only processes of the API have; each returns at once without struct process_more. */
 int child_step_env_dir(struct setup *s, struct error *e) MUST_CHECK NONNULL(1, 2);

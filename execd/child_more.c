@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <osbx/fd.h>
@@ -14,6 +16,34 @@
 
 /* Where an image without a PATH, or with a strange one, has its shell. */
 #define SHELL_PLACES "/bin:/usr/bin:/usr/local/bin"
+
+/* As path_mkdirs_beneath, but below no link: it is done with more rights than the user has, who may
+ * have put one there. */
+static int mkdirs_nolink(int root_fd, const char *path, mode_t mode)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW;
+	autofree char *names = mem_strdup(path);
+	autoclose int dir = fd_open_at(root_fd, ".", flags, 0);
+	char *save = names;
+	char *name = NULL;
+
+	while (dir >= 0 && (name = strsep(&save, "/"))) {
+		if (name[0] == '\0' || strcmp(name, ".") == 0) {
+			continue;
+		}
+		if (strcmp(name, "..") == 0) {
+			return -EINVAL;
+		}
+		if (mkdirat(dir, name, mode) < 0 && errno != EEXIST) {
+			return -errno;
+		}
+		int fd = fd_open_at(dir, name, flags, 0);
+
+		fd_close(&dir);
+		dir = fd;
+	}
+	return TAKE_FD(dir);
+}
 
 /* The file belongs to whoever is the command; that its directory is missing must not matter. */
 int child_step_env_dir(struct setup *s, struct error *e)
@@ -29,7 +59,7 @@ int child_step_env_dir(struct setup *s, struct error *e)
 	if (path[0] == '/' && slash > path) {
 		*slash = '\0';
 		/* A root that is read-only: the command will say so itself. */
-		(void)!child_mkdirs(s, path);
+		(void)!child_mkdirs(s, path, mkdirs_nolink);
 	}
 	return 0;
 }

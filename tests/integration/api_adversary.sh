@@ -69,6 +69,16 @@ is "$failed" 0 "but not those of the owner"
 is "$(call http://x/session -d '' -X POST | jq -r '.session_id | length')" 36 "nor a session"
 "$OSBX" rm -f w >/dev/null
 
+# The directory of the file of variables is made with more rights than the user has: not below a link of the user's.
+"$OSBX" run -d --name v -u 1000 -e EXECD_ENVS=/tmp/a/b/c/.env @host sleep 10000 >/dev/null
+sock=$("$OSBX" inspect v | jq -r .execd.socket)
+call http://x/command -d '{"argv":["ln","-s","/root","/tmp/a"]}' >/dev/null
+call http://x/command -d '{"command":"true $EXECD_ENVS"}' >/dev/null
+is "$("$OSBX" exec -u 0 v sh -c 'ls -A /root | grep -c "^b$"')" 0 "no directory by a link that leads to what is not the user's"
+call http://x/command -d '{"argv":["rm","/tmp/a"]}' >/dev/null
+is "$(call http://x/command -d '{"command":"stat -c %u $(dirname $EXECD_ENVS)"}' | text stdout)" 1000 "without one it is made"
+"$OSBX" rm -f v >/dev/null
+
 # A session with a directory of its own, as an ordinary user.
 "$OSBX" run -d --name w -u 1000 @host sleep 10000 >/dev/null
 sock=$("$OSBX" inspect w | jq -r .execd.socket)
