@@ -4,8 +4,9 @@
  * api - the OpenSandbox lifecycle API over the engine: a server without memory of its own.
  *
  * Each request is worked on in a process of its own (http_fork), which reads and writes the files
- * of sandboxes as a command does; the server's loop passes bytes, and reads single records. A server that is killed
- * takes its unanswered requests along and nothing else, and several serve the same sandboxes.
+ * of sandboxes as a command does; the server's loop passes bytes, and reads single records. A
+ * server that is killed takes its unanswered requests along and nothing else, and several serve the
+ * same sandboxes.
  */
 #ifndef OSBX_API_H
 #define OSBX_API_H
@@ -35,6 +36,7 @@ struct api_opts {
 	int best_effort;        /* limits that cannot be enforced; 1, 0, or -1: as configured */
 	int64_t create_wait_ms; /* then a create whose image is being pulled is answered Pending */
 	uint64_t sandboxes_max; /* live ones of this user; 0: no limit */
+	uint64_t key_sandboxes; /* live ones that were made with one key; 0: no limit */
 	uint64_t key_rate;      /* creations a minute and key; 0: no limit */
 	int64_t timeout_max_ms; /* longest timeout of a create; 0: no limit */
 	char *socket_group;     /* may connect to the default socket (0750, 0660); or NULL */

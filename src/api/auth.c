@@ -31,6 +31,11 @@ static const struct api_key *key_of(const struct api *api, struct span secret)
 	return found;
 }
 
+const struct api_key *auth_key(const struct http_req *rq)
+{
+	return key_of(api_of(rq), http_field(rq, "open-sandbox-api-key"));
+}
+
 static bool has_dotdot(struct span path)
 {
 	return memmem(path.p, path.n, "..", 2) != NULL;
@@ -129,7 +134,7 @@ bool auth_admit(struct http_req *rq)
 bool auth_rate(struct http_req *rq)
 {
 	struct api *api = api_of(rq);
-	const struct api_key *key = key_of(api, http_field(rq, "open-sandbox-api-key"));
+	const struct api_key *key = auth_key(rq);
 	struct auth_window *window = &api->windows[key ? (size_t)(key - api->opts->keys) + 1 : 0];
 	int64_t now_ms = clock_boot_ms();
 

@@ -21,4 +21,7 @@ bool auth_admit(struct http_req *rq) NONNULL(1);
 /* May the key of this request create one more? False: answered. */
 bool auth_rate(struct http_req *rq) NONNULL(1);
 
+/* The key that a request shows, NULL: none, or one that is not known. */
+const struct api_key *auth_key(const struct http_req *rq) NONNULL(1) MUST_CHECK;
+
 #endif

@@ -46,13 +46,22 @@ static int key_add(struct api_opts *o, struct span line, const char *path, struc
 		return error_set(e, ERRC_INVALID, "%s: line of another form than [NAME:]SECRET",
 				path);
 	}
+	autofree char *name =
+			name_n > 0 ? span_dup((struct span){ .p = line.p, .n = name_n }) : NULL;
+
+	/* It becomes the value of a label. */
+	if (name && !metadata_value_is_valid(name)) {
+		return error_set(e, ERRC_INVALID,
+				"%s: name of a key \"%.80s\": expected letters, digits and inner "
+				"- _ ., at most 63 bytes",
+				path, name);
+	}
 	if (o->keys_n >= KEYS_MAX) {
 		return error_set(e, ERRC_LIMIT, "%s: more than %d keys", path, KEYS_MAX);
 	}
 	o->keys = mem_resize(o->keys, o->keys_n, o->keys_n + 1, sizeof(*o->keys));
 	o->keys[o->keys_n++] = (struct api_key){
-		.name = name_n > 0 ? span_dup((struct span){ .p = line.p, .n = name_n })
-				   : mem_printf("key-%zu", o->keys_n),
+		.name = name ? TAKE_PTR(name) : mem_printf("key-%zu", o->keys_n),
 		.secret = span_dup(secret),
 	};
 	return 0;

@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include <osbx/clock.h>
+#include <osbx/limits.h>
 #include <osbx/mem.h>
 #include <osbx/sandbox.h>
 
 #include "auth.h"
 #include "handlers.h"
 #include "metrics.h"
+
+#define KEY_LABEL "opensandbox.io/key="
 
 static void reply_view(struct api *api, struct http_req *rq, const struct sandbox_info *info)
 {
@@ -58,26 +61,65 @@ static void reply_start_failed(struct http_req *rq, const struct error *e)
 	api_fail_error(rq, API_START_FAILED, e);
 }
 
-/* More than one server may create at a time: the limit is kept as well as a count can. */
-static bool is_full(struct api *api, struct http_req *rq)
+static bool has_label(const struct strv *labels, const char *label)
+{
+	strv_for_each(labels, i) {
+		if (strcmp(labels->v[i], label) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* More than one server may create at a time: the limits are kept as well as a count can. own: the
+ * label of the key's sandboxes, or NULL. */
+static bool is_full(struct api *api, struct http_req *rq, const char *own)
 {
 	AUTO(sandbox_list) struct sandbox_list l = { .n = 0 };
+	const uint64_t most = api->opts->sandboxes_max;
+	const uint64_t most_own = own ? api->opts->key_sandboxes : 0;
 	struct error e = ERROR_INIT;
 	uint64_t alive = 0;
+	uint64_t alive_own = 0;
 
-	if (api->opts->sandboxes_max == 0 || sandbox_list(&api->dirs, true, &l, &e) < 0) {
+	if ((most == 0 && most_own == 0) || sandbox_list(&api->dirs, true, &l, &e) < 0) {
 		return false;
 	}
 	for (size_t i = 0; i < l.n; i++) {
-		alive += !state_is_final(&l.v[i].state);
+		if (!state_is_final(&l.v[i].state)) {
+			alive++;
+			alive_own += own && has_label(&l.v[i].state.labels, own);
+		}
 	}
-	if (alive < api->opts->sandboxes_max) {
+	bool is_own = most_own > 0 && alive_own >= most_own;
+
+	if (!is_own && (most == 0 || alive < most)) {
 		return false;
 	}
 	http_reply_field(rq, "Retry-After", "5");
-	api_fail(rq, 429, API_LIMIT_REACHED, "%llu sandboxes are alive, as many as may be",
-			(unsigned long long)alive);
+	api_fail(rq, 429, API_LIMIT_REACHED, "%llu sandboxes%s are alive, as many as may be",
+			(unsigned long long)(is_own ? alive_own : alive),
+			is_own ? " of this key" : "");
 	return true;
+}
+
+/* Whose it is stands in a label that clients neither see nor change. The label, borrowed, or NULL
+ * without a key. 0 or -1: answered. */
+static int owner_add(struct http_req *rq, struct create *c, const char **out_label)
+{
+	const struct api_key *key = auth_key(rq);
+	struct strv *labels = &c->request.labels;
+
+	*out_label = NULL;
+	if (!key) {
+		return 0;
+	}
+	if (labels->n >= LIMIT_LABELS || strv_addf(labels, KEY_LABEL "%s", key->name) < 0) {
+		api_fail(rq, 400, API_INVALID_LABEL, "more than %d labels", LIMIT_LABELS - 1);
+		return -1;
+	}
+	*out_label = labels->v[labels->n - 1];
+	return 0;
 }
 
 static void create_work(struct api *api, struct http_req *rq)
@@ -96,7 +138,9 @@ static void create_work(struct api *api, struct http_req *rq)
 		api_refuse(rq, &why);
 		return;
 	}
-	if (is_full(api, rq)) {
+	const char *own = NULL;
+
+	if (owner_add(rq, &c, &own) < 0 || is_full(api, rq, own)) {
 		return;
 	}
 	const struct sandbox_start_opts opts = {

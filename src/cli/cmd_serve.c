@@ -22,6 +22,7 @@ struct serve_args {
 	const char *idle_exit;
 	const char *group;
 	uint64_t max_sandboxes;
+	uint64_t key_sandboxes;
 	uint64_t rate;
 };
 
@@ -44,6 +45,8 @@ static const struct args_option serve_options[] = {
 			"directory that volumes may lie below; may be repeated", NULL },
 	{ "idle-exit", 0, ARGS_STRING, ARG(idle_exit), "DURATION",
 			"end when nobody was connected for so long", NULL },
+	{ "key-sandboxes", 0, ARGS_U64, ARG(key_sandboxes), "N",
+			"refuse to create more while so many of one key are alive", NULL },
 	{ "limits", 0, ARGS_STRING, ARG(limits), "enforce|best-effort",
 			"what becomes of a limit that cannot be enforced", NULL },
 	{ "listen", 0, ARGS_LIST, ARG(listen), "unix:PATH|tcp:ADDRESS:PORT",
@@ -131,6 +134,7 @@ static int opts_make(const struct serve_args *a, struct api_opts *o, struct erro
 	}
 	o->timeout_max_ms = c.timeout_max_ms;
 	o->sandboxes_max = a->max_sandboxes ? a->max_sandboxes : c.serve_sandboxes_max;
+	o->key_sandboxes = a->key_sandboxes;
 	o->key_rate = a->rate;
 	o->socket_group = a->group ? mem_strdup(a->group) : NULL;
 	if (strings_set(&o->listen, &a->listen, &c.serve_listen, e) < 0 ||

@@ -258,4 +258,31 @@ is "$(key /v1/sandboxes/00000000-0000-4000-8000-000000000000/proxy/80/x)" 404 "n
 is "$(curl -s -o "$tmp/body" -w '%{http_code}' --path-as-is --unix-socket "$sock" \
 	http://x/v1/sandboxes/a/proxy/80/../../../sandboxes)" 401 "but for a path that leads back"
 
+# Limits of a key.
+kill "$server"
+wait "$server"
+printf 'bad name:secret3\n' >"$tmp/names"
+chmod 600 "$tmp/names"
+osbx serve --listen "unix:$tmp/k.sock" --api-key-file "$tmp/names"
+is "$status" 125 "a name of a key that is no label is refused"
+serve --api-key-file "$tmp/keys" --key-sandboxes 1 --rate 3
+made() {
+	status=$(curl -s -o "$tmp/body" -w '%{http_code}' --unix-socket "$sock" -H "OPEN-SANDBOX-API-KEY: $1" -d "$(body '"metadata":{"a":"b"}')" http://x/v1/sandboxes)
+}
+made secret1
+own=$(field .id)
+is "$status $(field '.metadata | keys | join(",")')" "202 a" "one with a key, and whose it is is not shown"
+made secret1
+is "$status $(field .code)" "429 SANDBOX::LIMIT_REACHED" "a second one with this key is refused"
+curl -s -o "$tmp/body" --unix-socket "$sock" -H "OPEN-SANDBOX-API-KEY: secret1" -X PATCH -d '{"a":null,"opensandbox.io/key":null}' "http://x/v1/sandboxes/$own/metadata"
+is "$(field .code)" INVALID_METADATA_LABEL "whose it is cannot be changed"
+made secret2
+is "$status" 202 "another key has its own"
+"$OSBX" rm -f "$own" >/dev/null
+made secret1
+is "$status" 202 "what is removed does not count"
+made secret1
+is "$status $(field .code)" "429 SANDBOX::RATE_LIMITED" "more creations a minute than a key may"
+"$OSBX" ps -aq | xargs -r "$OSBX" rm -f >/dev/null
+
 done_testing
