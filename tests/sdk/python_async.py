@@ -26,6 +26,12 @@ async def commands(sandbox, sandbox_id):
     background = await sandbox.commands.run('echo begun; sleep 1000', opts=RunCommandOpts(background=True))
     status = await sandbox.commands.get_command_status(background.id)
     assert status.running, status
+    for _ in range(100):
+        logs = await sandbox.commands.get_background_command_logs(background.id)
+        if 'begun' in logs.content:
+            break
+        await asyncio.sleep(0.1)
+    assert 'begun' in logs.content, logs
     await sandbox.commands.interrupt(background.id)
     for _ in range(100):
         status = await sandbox.commands.get_command_status(background.id)
@@ -33,8 +39,6 @@ async def commands(sandbox, sandbox_id):
             break
         await asyncio.sleep(0.1)
     assert not status.running, status
-    logs = await sandbox.commands.get_background_command_logs(background.id)
-    assert 'begun' in logs.content, logs
     results = await asyncio.gather(*(sandbox.commands.run(f'echo {i}') for i in range(20)))
     assert [r.logs.stdout[0].text for r in results] == [str(i) for i in range(20)]
 
