@@ -16,6 +16,8 @@ tests_n=0
 failed_n=0
 
 cleanup() {
+	# A script that was cut short leaves none running.
+	"$OSBX" ps -aq 2>/dev/null | xargs -r "$OSBX" rm -f >/dev/null 2>&1
 	# Files of subordinate ids can only be removed by osbx itself.
 	"$OSBX" gc -q >/dev/null 2>&1
 	"$OSBX" images -q 2>/dev/null | sort -u | xargs -r "$OSBX" rmi -f -q >/dev/null 2>&1

@@ -135,7 +135,7 @@ static inline void peer_say(struct peer *p, const char *text)
 
 static inline bool peer_has(const struct peer *p, const char *text)
 {
-	return p->got.n >= strlen(text) && memmem(p->got.p, p->got.n, text, strlen(text));
+	return p->got.p && memmem(p->got.p, p->got.n, text, strlen(text));
 }
 
 #endif

@@ -160,7 +160,7 @@ static void statuses_of(const struct buf *got, char *out, size_t out_size)
 	bool is_head = false;
 
 	out[0] = '\0';
-	while (rest.n > 0) {
+	while (rest.p && rest.n > 0) {
 		ck_assert_msg(span_has_prefix(rest, span_of("HTTP/1.1 ")), "%.*s", (int)rest.n,
 				rest.p);
 		size_t used = strlen(out);
