@@ -8,6 +8,7 @@ many N           N commands at once, each with output and a status of its own; p
                  of right ones
 throughput       64 MiB of lines of 80 bytes; prints "whole" when all of it came
 unread JSON PID  start JSON and read nothing: prints the growth of PID's memory in MiB after a while, then goes away
+slow PID         1 GiB in lines of 1,023 bytes, read with pauses; prints "whole, N MiB" with the growth of PID's memory
 count JSON       number of events by type, and "exact" when the frames are bare JSON objects with rising numbers
 """
 import concurrent.futures
@@ -111,6 +112,24 @@ def unread(body, pid):
     s.close()
 
 
+def slow(pid):
+    before = memory(pid)
+    r = start({'command': f'yes {"@" * 1023} | head -c {1 << 30}'})
+    most = 0.0
+    seen = 0
+    reads = 0
+    while True:
+        data = r.read(1 << 20)
+        if not data:
+            break
+        seen += data.count(b'@')
+        reads += 1
+        if reads % 64 == 0:
+            time.sleep(0.05)
+            most = max(most, memory(pid) - before)
+    print(f'{"whole" if seen == (1 << 20) * 1023 else seen}, {int(most)} MiB')
+
+
 def count(body):
     events = run(json.loads(body))
     kinds = {}
@@ -120,5 +139,5 @@ def count(body):
     print('exact' if [e['eid'] for e in events] == list(range(1, len(events) + 1)) else 'gaps')
 
 
-CASES = {'many': lambda n: many(int(n)), 'throughput': throughput, 'unread': unread, 'count': count}
+CASES = {'many': lambda n: many(int(n)), 'throughput': throughput, 'unread': unread, 'slow': slow, 'count': count}
 CASES[sys.argv[2]](*sys.argv[3:])

@@ -318,6 +318,9 @@ sh_run 'head -c 1000000 /dev/zero | tr "\0" x; head -c 300000 /dev/zero | tr "\0
 is "$(printf '%s\n' "$out" | tail -n 1)" execution_complete "two streams do not wait for each other for ever"
 is "$(printf '%s\n' "$out" | tr -cd 'xyz' | wc -c)" 1300002 "and nothing is lost"
 in_w rm -f /tmp/done
+if [ "$OSBX_TEST_MODE" = root ]; then
+	like "$($driver "$sock" slow "$pid")" '^whole, [0-3] MiB$' "1 GiB through a slow reader costs less than 4 MiB"
+fi
 grown=$($driver "$sock" unread '{"command":"head -c 200000000 /dev/zero | tr \"\\0\" \"\\n\"; echo >/tmp/done"}' "$pid")
 like "$grown" '^[0-9]$' "a client that does not read costs less than 10 MiB"
 for _ in $(seq 600); do
