@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <osbx/limits.h>
 #include <osbx/mem.h>
@@ -130,11 +132,28 @@ int plan_spec(const struct plan_input *in, struct spec *out_spec, struct error *
 	return 0;
 }
 
+/* A tree that is not id-mapped is opened once more by its path where it is mounted: by the path of
+ * what was found beneath, subPath and links resolved. */
+static char *source_path(const struct request_volume *v, int fd)
+{
+	char name[sizeof("/proc/self/fd/2147483647")];
+	char path[LIMIT_PATH_BYTES];
+
+	if (!v->beneath) {
+		return mem_strdup(v->src);
+	}
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(name, path, sizeof(path));
+
+	return n > 0 ? mem_printf("%.*s", (int)n, path) : mem_strdup(v->src);
+}
+
 static void add_volumes(const struct plan_input *in, struct spec *spec)
 {
 	for (size_t i = 0; i < in->req->volumes_n; i++) {
 		const struct request_volume *v = &in->req->volumes[i];
-		uint32_t tree = spec_add_tree(spec, v->src, SPEC_TREE_OWNER, true);
+		autofree char *src = source_path(v, in->volume_fds[i]);
+		uint32_t tree = spec_add_tree(spec, src, SPEC_TREE_OWNER, true);
 		autofree char *dst = path_normalise(v->dst);
 		struct spec_mount *m = spec_add_mount(spec, SPEC_MOUNT_BIND, dst);
 
