@@ -36,9 +36,19 @@ const struct api_key *auth_key(const struct http_req *rq)
 	return key_of(api_of(rq), http_field(rq, "open-sandbox-api-key"));
 }
 
+/* Also with dots that are escaped: who is asked next may take them for what they stand for. */
 static bool has_dotdot(struct span path)
 {
-	return memmem(path.p, path.n, "..", 2) != NULL;
+	size_t dots = 0;
+	size_t i = 0;
+
+	while (i < path.n && dots < 2) {
+		bool escaped = path.n - i >= 3 && strncasecmp(path.p + i, "%2e", 3) == 0;
+
+		dots = escaped || path.p[i] == '.' ? dots + 1 : 0;
+		i += escaped ? 3 : 1;
+	}
+	return dots == 2;
 }
 
 /* The part of a Host or Origin field without its port. */
