@@ -25,6 +25,8 @@ struct api_counters {
 	_Atomic uint64_t creations[API_CREATION_COUNT];
 	_Atomic uint64_t latency[API_BUCKETS];
 	_Atomic uint64_t latency_sum_ms;
+	_Atomic uint64_t stages_n;
+	_Atomic uint64_t stage_us[STATE_STAGE_COUNT];
 	_Atomic uint64_t requests;
 	_Atomic uint64_t lag_max_us;
 	struct {
@@ -75,6 +77,14 @@ void api_count_creation(struct api_counters *c, enum api_creation how, int64_t t
 	if (how == API_CREATION_OK) {
 		atomic_fetch_add(&c->latency[i], 1);
 		atomic_fetch_add(&c->latency_sum_ms, ms);
+	}
+}
+
+void api_count_stages(struct api_counters *c, const int64_t *stage_us)
+{
+	atomic_fetch_add(&c->stages_n, 1);
+	for (size_t i = 0; i < STATE_STAGE_COUNT; i++) {
+		atomic_fetch_add(&c->stage_us[i], stage_us[i] > 0 ? (uint64_t)stage_us[i] : 0);
 	}
 }
 
@@ -134,6 +144,21 @@ static void write_creations(struct buf *out, const struct api_counters *c)
 			atomic_load(&c->latency_sum_ms) % 1000, sum);
 }
 
+static void write_stages(struct buf *out, const struct api_counters *c)
+{
+	write_head(out, "creation_stage_seconds", "summary", "Stages of creations.");
+	for (size_t i = 0; i < STATE_STAGE_COUNT; i++) {
+		const char *name = state_stage_name((enum state_stage)i);
+		uint64_t us = atomic_load(&c->stage_us[i]);
+
+		(void)!buf_appendf(out,
+				"osbx_creation_stage_seconds_sum{stage=\"%s\"} %" PRIu64
+				".%06" PRIu64
+				"\nosbx_creation_stage_seconds_count{stage=\"%s\"} %" PRIu64 "\n",
+				name, us / 1000000, us % 1000000, name, atomic_load(&c->stages_n));
+	}
+}
+
 static void write_errors(struct buf *out, const struct api_counters *c)
 {
 	write_head(out, "errors_total", "counter", "Answers with an error, by code.");
@@ -174,6 +199,7 @@ static void metrics_work(struct api *api, struct http_req *rq)
 	}
 	write_states(&out, &l);
 	write_creations(&out, c);
+	write_stages(&out, c);
 	write_errors(&out, c);
 	write_head(&out, "requests_total", "counter", "Requests.");
 	(void)!buf_appendf(&out, "osbx_requests_total %" PRIu64 "\n", atomic_load(&c->requests));

@@ -37,6 +37,9 @@ static void reply_created(struct api *api, struct http_req *rq, const struct id 
 	}
 	autofree char *location = mem_printf("/v1/sandboxes/%s", id->text);
 
+	if (info.state.code == SANDBOX_RUNNING) {
+		api_count_stages(api->counters, info.state.stage_us);
+	}
 	view_created(api, &info, &w);
 	http_reply_field(rq, "Location", location);
 	api_json(rq, 202, &out);

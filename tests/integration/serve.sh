@@ -74,6 +74,11 @@ is "$status" 200 "the same without /v1"
 is "$("$OSBX" ps -q)" "$id" "the command line sees it"
 is "$("$OSBX" exec "$id" sh -c 'echo $FOO,$OPENSANDBOX_ID,${NO-unset}')" "bar,$id,unset" "its environment"
 
+api GET /metrics
+like "$out" '^osbx_creation_stage_seconds_count\{stage="launch"\} 1$' "numbers: stages of creations"
+like "$out" '^osbx_creations_total\{result="running"\} 1$' "creations"
+like "$out" '^osbx_sandboxes\{state="Running"\} 1$' "sandboxes by state"
+
 # Lists.
 api POST /v1/sandboxes "$(body '"metadata":{"team":"b"}')"
 second=$(field .id)
