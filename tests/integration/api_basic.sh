@@ -21,17 +21,6 @@ status_of() {
 	printf ' '
 	cat "$tmp/body"
 }
-# wait_until SECONDS COMMAND…: until it succeeds
-wait_until() {
-	limit=$(($1 * 20))
-	shift
-	while [ "$limit" -gt 0 ]; do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.05
-		limit=$((limit - 1))
-	done
-	return 1
-}
 # tap FILE: the checks of a driver
 tap() {
 	while IFS= read -r line; do

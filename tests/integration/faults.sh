@@ -16,17 +16,6 @@ state() {
 left() {
 	find "$OSBX_ROOT/sandboxes" "$OSBX_RUNTIME/sandboxes" "$OSBX_RUNTIME/names" "$OSBX_ROOT/ids" -mindepth 1 ! -name .lock 2>/dev/null
 }
-# wait_until SECONDS COMMAND…: until it succeeds
-wait_until() {
-	limit=$(($1 * 20))
-	shift
-	while [ "$limit" -gt 0 ]; do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.05
-		limit=$((limit - 1))
-	done
-	return 1
-}
 is_gone() {
 	[ -z "$(state "$1")" ]
 }

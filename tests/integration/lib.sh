@@ -93,6 +93,18 @@ osbx() {
 	run "$OSBX" "$@"
 }
 
+# wait_until SECONDS COMMAND…: until it succeeds
+wait_until() {
+	limit=$(($1 * 20))
+	shift
+	while [ "$limit" -gt 0 ]; do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.05
+		limit=$((limit - 1))
+	done
+	return 1
+}
+
 done_testing() {
 	echo "1..$tests_n"
 	[ "$failed_n" = 0 ]
