@@ -20,7 +20,7 @@
 #include "routes.h"
 #include "service.h"
 
-#define BACKLOG 128
+#define BACKLOG 4096
 /* One client of the SDKs holds up to 100 connections, each of which may be an upload. */
 #define OUTSIDE_WORKERS_MAX 128
 #define INSIDE_CONNS_MAX    256

@@ -22,7 +22,7 @@
 #include "auth.h"
 #include "listen.h"
 
-#define BACKLOG          1024
+#define BACKLOG          4096
 #define ACTIVATION_FIRST 3 /* SD_LISTEN_FDS_START */
 #define ACTIVATION_MAX   64
 

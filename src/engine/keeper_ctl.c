@@ -29,7 +29,7 @@
 #include "ctl_internal.h"
 
 #define CLIENTS_MAX 64
-#define BACKLOG     128
+#define BACKLOG     4096
 #define PATIENCE_MS 5000
 #define RETRY_MS    200
 
