@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import socket
 import sys
 import threading
@@ -297,6 +298,7 @@ def part_gone():
     name = json.loads(got.split(b'\r\n\r\n', 1)[1])['id']
     check('and stays', json.loads(request('GET', f'/v1/sandboxes/{name}')[1])['status']['state'], 'Running')
     delete(name)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     idle = [dial() for _ in range(1000)]
     slow = [dial() for _ in range(50)]
     for sock in slow:
