@@ -135,21 +135,7 @@ static int make_dir(struct files *f, const struct json *v, struct error *e)
 
 static int make(struct files *f, struct error *e)
 {
-	AUTO(json) struct json *body = NULL;
-
-	if (files_body(f, &body, e) < 0) {
-		return -1;
-	}
-	if (!json_is_object(body)) {
-		return error_set(e, ERRC_INVALID, "the body: expected an object of paths");
-	}
-	json_for_each(v, body) {
-		if (make_dir(f, v, e) < 0) {
-			return -1;
-		}
-	}
-	api_ok(f->rq);
-	return 0;
+	return files_body_each(f, make_dir, e);
 }
 
 void files_make_dirs(struct http_req *rq)

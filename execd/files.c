@@ -149,6 +149,26 @@ int files_body(struct files *f, struct json **out_json, struct error *e)
 	return 0;
 }
 
+int files_body_each(struct files *f,
+		int (*one)(struct files *f, const struct json *v, struct error *e), struct error *e)
+{
+	AUTO(json) struct json *body = NULL;
+
+	if (files_body(f, &body, e) < 0) {
+		return -1;
+	}
+	if (!json_is_object(body)) {
+		return error_set(e, ERRC_INVALID, "the body: expected an object of paths");
+	}
+	json_for_each(v, body) {
+		if (one(f, v, e) < 0) {
+			return -1;
+		}
+	}
+	api_ok(f->rq);
+	return 0;
+}
+
 void files_array_begin(struct files_array *a, struct http_req *rq)
 {
 	*a = (struct files_array){ .rq = rq, .buf = BUF_INIT(ARRAY_BYTES_MAX) };

@@ -91,6 +91,11 @@ int files_query_paths(const struct files *f, struct strv *out_paths, struct erro
 int files_body(struct files *f, struct json **out_json, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
 
+/* For each member of the body, an object whose names are paths; then the answer is complete. */
+int files_body_each(struct files *f,
+		int (*one)(struct files *f, const struct json *v, struct error *e),
+		struct error *e) MUST_CHECK NONNULL(1, 2, 3);
+
 /* A JSON array as answer, of any length: what does not fit one buffer goes out in pieces. */
 struct files_array {
 	struct http_req *rq;

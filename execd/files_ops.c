@@ -130,21 +130,7 @@ static int permissions_one(struct files *f, const struct json *v, struct error *
 
 static int permissions(struct files *f, struct error *e)
 {
-	AUTO(json) struct json *body = NULL;
-
-	if (files_body(f, &body, e) < 0) {
-		return -1;
-	}
-	if (!json_is_object(body)) {
-		return error_set(e, ERRC_INVALID, "the body: expected an object of paths");
-	}
-	json_for_each(v, body) {
-		if (permissions_one(f, v, e) < 0) {
-			return -1;
-		}
-	}
-	api_ok(f->rq);
-	return 0;
+	return files_body_each(f, permissions_one, e);
 }
 
 void files_permissions(struct http_req *rq)

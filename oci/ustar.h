@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ustar - write a tar archive (POSIX.1-2001 pax, "ustar Interchange Format").
- *
- * For names of our own: up to 100 bytes, owner root, modification time 0, so that the same
- * content gives the same bytes. Sizes of 8 GiB and more are written in base 256, as GNU tar does
- * and all readers understand.
+ * ustar - the members of an archive that is saved, over pax.h: names of our own, owner root,
+ * modification time 0, so that the same content gives the same bytes.
  */
 #ifndef OSBX_OCI_USTAR_H
 #define OSBX_OCI_USTAR_H
