@@ -19,8 +19,9 @@ struct launch_ops {
 	/* The child exists: complete the map and the directories of the trees that the spec names.
 	 */
 	int (*on_clone)(void *ctx, struct error *e);
-	/* Give the new network namespace, which the process will enter, its links. */
-	int (*attach_net)(void *ctx, pid_t pid, int netns_fd, struct error *e);
+	/* Give the new network namespace, which the process will enter and its user namespace
+	 * owns, its links. */
+	int (*attach_net)(void *ctx, int userns_fd, int netns_fd, struct error *e);
 	/* Put the pid on record, before anything of the guest runs, and what is to be executed in
 	 * the spec's descriptors. */
 	int (*record_pid)(void *ctx, pid_t pid, struct error *e);

@@ -14,10 +14,10 @@
  *   spawn `osbx netd`, NETD_CONTROL_FD  ──▶
  *   ── BEGIN {netd_begin; userns, netns, policy memfd} ──▶  enters, links, rules, listeners
  *   ── RESOLVERS {n; UDP sockets connected to them} ──▶
- *   ◀── READY {netd_ready} ──          (or ERROR {text})
+ *   ◀── READY ──                       (or ERROR {struct error})
  *   ◀── DIAL {netd_dial} ──            ── DIALED {netd_dialed; socket} ──▶
- *   ◀── POLICY {memfd} ──              ── SAVED ──▶          a new policy, in force once it is
- * recorded ◀── DENIED {netd_denied} ──
+ *   ◀── POLICY {memfd} ──              ── SAVED {netd_saved} ──▶
+ *   ◀── DENIED {netd_denied} ──
  */
 #ifndef OSBX_NETD_H
 #define OSBX_NETD_H
@@ -82,6 +82,16 @@ struct netd_dial {
  * it. */
 struct netd_dialed {
 	uint32_t id;
+	int32_t errnum;
+};
+
+/* Nothing is in force before it is on record: an errno leaves the policy as it was. */
+struct netd_saved {
+	int32_t errnum;
+};
+
+/* A new policy is in force once it is on record: with an errno the old one stays. */
+struct netd_saved {
 	int32_t errnum;
 };
 

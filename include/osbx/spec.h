@@ -65,8 +65,9 @@ struct spec_mount {
 };
 
 enum spec_network {
-	SPEC_NETWORK_NONE, /* own namespace, loopback up */
-	SPEC_NETWORK_HOST, /* the host's; /sys is then a read-only bind of the host's */
+	SPEC_NETWORK_NONE,    /* own namespace, loopback up */
+	SPEC_NETWORK_HOST,    /* the host's; /sys is then a read-only bind of the host's */
+	SPEC_NETWORK_PRIVATE, /* own namespace; launch_ops.attach_net gives it a way out */
 	SPEC_NETWORK_COUNT,
 };
 

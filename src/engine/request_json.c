@@ -23,6 +23,7 @@
 static const char *const network_names[] = {
 	[SPEC_NETWORK_NONE] = "none",
 	[SPEC_NETWORK_HOST] = "host",
+	[SPEC_NETWORK_PRIVATE] = "private",
 };
 _Static_assert(ARRAY_SIZE(network_names) == SPEC_NETWORK_COUNT, "network_names is complete");
 

@@ -244,7 +244,7 @@ static int give_net(struct run *run, struct error *e)
 	if (netns_make(run->l.userns_fd, &fd, e) < 0) {
 		return prefer_child(run, e);
 	}
-	if (ops->attach_net && ops->attach_net(ops->ctx, run->l.pid, fd, e) < 0) {
+	if (ops->attach_net && ops->attach_net(ops->ctx, run->l.userns_fd, fd, e) < 0) {
 		return -1;
 	}
 	return tell(run, INIT_MSG_NET_DONE, &fd, 1, e);

@@ -180,7 +180,7 @@ struct ops_seen {
 	enum op fail;        /* OP_COUNT: none */
 	int order[OP_COUNT]; /* 1: first; 0: not called */
 	int calls;
-	pid_t net;
+	ino_t userns;
 	ino_t netns;
 	pid_t recorded;
 	int control_fd;
@@ -199,7 +199,7 @@ static int on_clone(void *ctx, struct error *e)
 	return op_seen(ctx, OP_CLONE, e);
 }
 
-static int attach_net(void *ctx, pid_t pid, int netns_fd, struct error *e)
+static int attach_net(void *ctx, int userns_fd, int netns_fd, struct error *e)
 {
 	struct ops_seen *seen = ctx;
 	struct stat ours;
@@ -210,7 +210,8 @@ static int attach_net(void *ctx, pid_t pid, int netns_fd, struct error *e)
 	ck_assert_int_eq(fstat(netns_fd, &theirs), 0);
 	ck_assert_uint_eq(ours.st_dev, theirs.st_dev);
 	ck_assert_uint_ne(ours.st_ino, theirs.st_ino);
-	seen->net = pid;
+	ck_assert_int_eq(fstat(userns_fd, &ours), 0);
+	seen->userns = ours.st_ino;
 	seen->netns = theirs.st_ino;
 	return op_seen(seen, OP_NET, e);
 }
@@ -251,7 +252,6 @@ START_TEST(callers_have_their_say)
 	for (int op = 0; op < OP_COUNT; op++) {
 		ck_assert_int_eq(seen.order[op], op + 1);
 	}
-	ck_assert_int_eq(seen.net, w.l.pid);
 	ck_assert_int_eq(seen.recorded, w.l.pid);
 	ck_assert_int_eq(seen.control_fd, w.l.control_fd);
 	ck_assert_int_ge(w.l.userns_fd, 0);
@@ -260,6 +260,8 @@ START_TEST(callers_have_their_say)
 
 	ck_assert_int_eq(stat(net, &st), 0);
 	ck_assert_uint_eq(st.st_ino, seen.netns);
+	ck_assert_int_eq(fstat(w.l.userns_fd, &st), 0);
+	ck_assert_uint_eq(st.st_ino, seen.userns);
 	launch_done(&w.l);
 	for (int op = 0; op < OP_COUNT; op++) {
 		seen = (struct ops_seen){ .fail = (enum op)op };
