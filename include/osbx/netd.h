@@ -85,11 +85,6 @@ struct netd_dialed {
 	int32_t errnum;
 };
 
-/* Nothing is in force before it is on record: an errno leaves the policy as it was. */
-struct netd_saved {
-	int32_t errnum;
-};
-
 /* A new policy is in force once it is on record: with an errno the old one stays. */
 struct netd_saved {
 	int32_t errnum;
