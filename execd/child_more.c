@@ -134,6 +134,7 @@ int child_step_fds(struct setup *s, struct error *e)
 	if (!s->more || s->more->fds_n == 0) {
 		return 0;
 	}
+	const int first = s->more->fd_first > 0 ? s->more->fd_first : PROCESS_FD_FIRST;
 	const int above = PROCESS_FD_FIRST + PROCESS_FDS;
 
 	s->report_fd = fd_dup(s->report_fd, above);
@@ -141,8 +142,8 @@ int child_step_fds(struct setup *s, struct error *e)
 		apart[i] = fd_dup(s->more->fds[i], above);
 	}
 	for (size_t i = 0; i < s->more->fds_n; i++) {
-		if (apart[i] < 0 || dup2(apart[i], PROCESS_FD_FIRST + (int)i) < 0) {
-			return error_sys(e, errno, "set up descriptor %zu", PROCESS_FD_FIRST + i);
+		if (apart[i] < 0 || dup2(apart[i], first + (int)i) < 0) {
+			return error_sys(e, errno, "set up descriptor %zu", (size_t)first + i);
 		}
 	}
 	return 0;

@@ -92,6 +92,8 @@ struct execd {
 	uint32_t leaves_made;
 	struct loop_source kill_timer;
 	struct service *service; /* NULL: nothing listens */
+	struct codes *codes;     /* contexts of the code interpreter; NULL until there is one */
+	struct code_gate *gate;  /* of code_gate.c; NULL until the main process is started */
 	uint32_t dials_n;
 	struct pty *ptys; /* sessions of pty_api.c */
 	uint32_t ptys_n;
@@ -111,6 +113,7 @@ struct process_more {
 			*only_user_of; /* another user or group is ERRC_DENIED; or NULL */
 	int fds[PROCESS_FDS];          /* not taken over */
 	size_t fds_n;
+	int fd_first; /* of their numbers; 0: PROCESS_FD_FIRST */
 };
 
 /* Everything a child needs to become the process it was asked to be. */

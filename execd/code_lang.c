@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Languages. A row and a file of drivers/ are all there is to one.
+ *
+ * A driver is given its channel as descriptor 3, and as descriptor 4 its own text, sealed: nothing
+ * of it is in a file of the sandbox.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <osbx/buf.h>
+#include <osbx/limits.h>
+#include <osbx/path.h>
+#include <osbx/str.h>
+
+#include "code_internal.h"
+
+#define PATH_OTHERWISE "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* An expression: no name of ours is left in __main__. */
+#define PYTHON_START                                                                          \
+	"(lambda t:exec(compile(t[0],'<osbx>','exec'),{'__name__':'osbx_driver','PARTS':t}))" \
+	"(open(4,encoding='utf-8').read().split('\\f\\n'))"
+
+static const char *const python_aliases[] = { "python3", "py", NULL };
+static const char *const python_argv[] = { "python3", "-c", PYTHON_START, NULL };
+static const char *const python_otherwise[] = { "python", "-c", PYTHON_START, NULL };
+
+const struct code_lang code_langs[] = {
+	{
+			.language = "python",
+			.aliases = python_aliases,
+			.argv = python_argv,
+			.otherwise = python_otherwise,
+			.driver = "driver.py",
+	},
+};
+const size_t code_langs_n = ARRAY_SIZE(code_langs);
+
+static bool has_alias(const struct code_lang *lang, const char *name)
+{
+	for (size_t i = 0; lang->aliases && lang->aliases[i]; i++) {
+		if (str_eq(lang->aliases[i], name)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+const struct code_lang *code_lang_find(const char *name)
+{
+	for (size_t i = 0; i < code_langs_n; i++) {
+		if (str_eq(code_langs[i].language, name) || has_alias(&code_langs[i], name)) {
+			return &code_langs[i];
+		}
+	}
+	return NULL;
+}
+
+static bool is_program(const struct execd *x, struct span dir, const char *name)
+{
+	AUTO(buf) struct buf path = BUF_INIT(LIMIT_PATH_BYTES);
+	struct stat st;
+
+	if (dir.n == 0 || buf_append(&path, dir.p, dir.n) < 0 ||
+			buf_appendf(&path, "/%s", name) < 0 || memchr(path.p, '\0', path.n)) {
+		return false;
+	}
+	autoclose int fd = path_open_beneath(x->root_fd, path.p, O_PATH, 0);
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
+}
+
+static bool is_in_path(const struct execd *x, const char *name)
+{
+	const struct execd_process *main = api_main(x);
+	const char *list = main ? strv_env_find(&main->env, "PATH") : NULL;
+	struct span rest = span_of(list ? list : PATH_OTHERWISE);
+	struct span dir;
+
+	while (span_next(&rest, ':', &dir)) {
+		if (is_program(x, dir, name)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool code_lang_is_there(const struct execd *x, const struct code_lang *lang)
+{
+	return is_in_path(x, lang->argv[0]) ||
+	       (lang->otherwise && is_in_path(x, lang->otherwise[0]));
+}
+
+void code_langs_list(const struct execd *x, struct buf *out)
+{
+	for (size_t i = 0; i < code_langs_n; i++) {
+		if (code_lang_is_there(x, &code_langs[i])) {
+			(void)!buf_appendf(out, "%s%s", out->n > 0 ? ", " : "",
+					code_langs[i].language);
+		}
+	}
+}
