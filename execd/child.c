@@ -340,19 +340,17 @@ static int step_env(struct setup *s, struct error *e)
 	return s->child->slave_fd >= 0 ? env_default(env, "TERM", "xterm", e) : 0;
 }
 
-/* Short of memory, the kernel takes a workload, not PID 1. A sandbox works without that. */
-static int step_victim(struct setup *s, struct error *e)
+void child_victim(int root_fd)
 {
 	char text[48];
 
-	(void)e;
 	(void)snprintf(text, sizeof(text), "/proc/%d/oom_score_adj", getpid());
-	autoclose int fd = path_open_nolink(s->child->execd->root_fd, text, O_RDWR, 0);
+	autoclose int fd = path_open_nolink(root_fd, text, O_RDWR, 0);
 	ssize_t n = fd < 0 ? fd : fd_read(fd, text, sizeof(text) - 1);
 	uint64_t value = 0;
 
 	if (n <= 0) {
-		return 0;
+		return;
 	}
 	text[n] = '\0';
 	text[strcspn(text, "\n")] = '\0';
@@ -365,6 +363,12 @@ static int step_victim(struct setup *s, struct error *e)
 				wanted < OOM_SCORE_MAX ? wanted : OOM_SCORE_MAX);
 		(void)!fd_write_all(fd, text, strlen(text));
 	}
+}
+
+static int step_victim(struct setup *s, struct error *e)
+{
+	(void)e;
+	child_victim(s->child->execd->root_fd);
 	return 0;
 }
 

@@ -19,6 +19,10 @@ struct setup {
 	int report_fd;
 };
 
+/* Short of memory, the kernel takes this process rather than PID 1. A sandbox works without that.
+ */
+void child_victim(int root_fd);
+
 /* path_mkdirs_beneath or its like: a descriptor or -errno. */
 typedef int (*child_mkdirs_fn)(int root_fd, const char *path, mode_t mode);
 

@@ -9,6 +9,7 @@
 #include <osbx/sys.h>
 
 #include "api.h"
+#include "child.h"
 #include "files.h"
 #include "shown.h"
 
@@ -129,6 +130,7 @@ int files_become(struct files *f, struct error *e)
 	if (!p) {
 		return error_set(e, ERRC_UNAVAILABLE, "the sandbox is still being started");
 	}
+	child_victim(f->root_fd);
 	passwd_book_load(f->root_fd, &f->names);
 	if (find_user(f, x, p, e) < 0) {
 		return -1;

@@ -511,6 +511,8 @@ else
 	is "$code" 400 "there is no other one"
 	prefix=
 fi
+api GET '/files/download?path=/proc/self/oom_score_adj'
+is "$code $out" "200 $(in_w w cat /proc/self/oom_score_adj)" "short of memory, the kernel takes a request rather than PID 1"
 "$OSBX" kill w >/dev/null 2>&1
 "$OSBX" wait w >/dev/null 2>&1
 done_testing
