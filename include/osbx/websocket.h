@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * module: http
- * websocket - the server's side of a WebSocket (RFC 6455) on the event loop.
+ * websocket - a WebSocket (RFC 6455) on the event loop, the server's side or the client's.
  *
  * Fragments are put together, ping is answered, close is answered and carried out; text is checked
  * to be UTF-8 (1007), a message beyond message_max is 1009, a broken frame 1002. No extensions.
@@ -40,6 +40,18 @@ bool websocket_is_wanted(const struct http_req *rq) NONNULL(1);
  * both cases. */
 struct websocket *websocket_accept(struct http_req *rq, struct loop *loop,
 		const struct websocket_opts *opts) MUST_CHECK NONNULL(1, 2, 3);
+/* The client's side: the handshake is a GET by http_client with these fields and upgrade
+ * "websocket"; its answer, 101, is checked by websocket_is_answer. */
+#define WEBSOCKET_KEY_SIZE 25
+#define WEBSOCKET_FIELDS   "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n"
+/* A key of random bytes. 0 or -errno. */
+int websocket_key_new(char out[WEBSOCKET_KEY_SIZE]) NONNULL(1) MUST_CHECK;
+/* Is this Sec-WebSocket-Accept the answer to the key? */
+bool websocket_is_answer(const char *key, struct span accept) NONNULL(1) MUST_CHECK;
+/* Go on over a connection, which is taken over and must not block; rest was read of it already.
+ * NULL: it cannot be watched, fd is closed. */
+struct websocket *websocket_connect(int fd, struct span rest, struct loop *loop,
+		const struct websocket_opts *opts) MUST_CHECK NONNULL(3, 4);
 /* Send one message. Nothing is refused: look at websocket_pending. */
 void websocket_send_text(struct websocket *ws, struct span data) NONNULL(1);
 void websocket_send_binary(struct websocket *ws, struct span data) NONNULL(1);

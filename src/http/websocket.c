@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -62,6 +63,7 @@ struct websocket {
 	bool ping_waits;
 	int64_t heard_ms;
 	uint16_t code; /* for on_close */
+	bool is_client;
 	bool is_paused;
 	bool is_lost;   /* the loop has failed us */
 	bool is_mute;   /* nothing can be sent any more */
@@ -169,6 +171,26 @@ static ssize_t send_now(const struct websocket *ws, struct iovec *parts, size_t 
 	return n;
 }
 
+/* RFC 6455 section 5.3: a mask that nobody can foresee. */
+static void frame_send_masked(
+		struct websocket *ws, const uint8_t *head, size_t head_n, struct span data)
+{
+	uint8_t mask[4];
+
+	if (getrandom(mask, sizeof(mask), 0) != sizeof(mask)) {
+		mute(ws);
+		return;
+	}
+	out_keep(ws, head, head_n);
+	size_t before = ws->out.n - head_n;
+
+	ws->out.p[before + 1] = (char)((uint8_t)ws->out.p[before + 1] | 0x80U);
+	out_keep(ws, mask, sizeof(mask));
+	out_keep(ws, data.p, data.n);
+	ws_mask(ws->out.p + ws->out.n - data.n, data.n, mask, 0);
+	watch(ws);
+}
+
 static void frame_send(struct websocket *ws, enum ws_opcode opcode, struct span data)
 {
 	uint8_t head[WS_HEAD_MAX];
@@ -176,6 +198,10 @@ static void frame_send(struct websocket *ws, enum ws_opcode opcode, struct span 
 	size_t sent = 0;
 
 	if (ws->is_dead || ws->is_mute) {
+		return;
+	}
+	if (ws->is_client) {
+		frame_send_masked(ws, head, head_n, data);
 		return;
 	}
 	if (websocket_pending(ws) == 0) {
@@ -575,37 +601,26 @@ static void handshake_answer(struct websocket *ws, const char *accept_key)
 	}
 }
 
-/* What the client has sent behind its handshake without to wait. */
-static void rest_take(struct websocket *ws, const struct buf *rest)
+/* What the peer has sent behind its handshake without to wait. */
+static void rest_take(struct websocket *ws, struct span rest)
 {
-	size_t size = rest->n > READ_BYTES ? rest->n : READ_BYTES;
+	size_t size = rest.n > READ_BYTES ? rest.n : READ_BYTES;
 
 	ws->in = mem_array(1, size);
-	memcpy(ws->in, buf_span(rest).p, rest->n);
-	ws->in_n = rest->n;
-	if (rest->n > 0) {
+	memcpy(ws->in, rest.p, rest.n);
+	ws->in_n = rest.n;
+	if (rest.n > 0) {
 		kick(ws);
 	}
 }
 
-struct websocket *websocket_accept(
-		struct http_req *rq, struct loop *loop, const struct websocket_opts *opts)
+/* NULL: fd is closed. */
+static struct websocket *websocket_new(
+		int fd, struct span rest, struct loop *loop, const struct websocket_opts *opts)
 {
-	AUTO(buf) struct buf rest = BUF_INIT(0);
-	char accept_key[WS_ACCEPT_SIZE];
-
-	assert(opts->on_message && opts->on_close);
-	if (!handshake_check(rq)) {
-		return NULL;
-	}
-	ws_accept_key(http_field(rq, "sec-websocket-key"), accept_key);
-	int fd = http_take_over(rq, &rest);
-
-	if (fd < 0) {
-		return NULL;
-	}
 	struct websocket *ws = mem_new(struct websocket);
 
+	assert(opts->on_message && opts->on_close);
 	ws->loop = loop;
 	ws->opts = *opts;
 	ws->fd = fd;
@@ -617,10 +632,58 @@ struct websocket *websocket_accept(
 		destroy(ws);
 		return NULL;
 	}
-	rest_take(ws, &rest);
+	rest_take(ws, rest);
+	return ws;
+}
+
+struct websocket *websocket_accept(
+		struct http_req *rq, struct loop *loop, const struct websocket_opts *opts)
+{
+	AUTO(buf) struct buf rest = BUF_INIT(0);
+	char accept_key[WS_ACCEPT_SIZE];
+
+	if (!handshake_check(rq)) {
+		return NULL;
+	}
+	ws_accept_key(http_field(rq, "sec-websocket-key"), accept_key);
+	int fd = http_take_over(rq, &rest);
+	struct websocket *ws = fd < 0 ? NULL : websocket_new(fd, buf_span(&rest), loop, opts);
+
+	if (!ws) {
+		return NULL;
+	}
 	handshake_answer(ws, accept_key);
 	timer_arm(ws);
 	watch(ws);
 	ws->opts.protocol = NULL;
+	return ws;
+}
+
+_Static_assert(WEBSOCKET_KEY_SIZE == WS_KEY_SIZE, "one key");
+
+int websocket_key_new(char out[WEBSOCKET_KEY_SIZE])
+{
+	return ws_key_new(out);
+}
+
+bool websocket_is_answer(const char *key, struct span accept)
+{
+	char want[WS_ACCEPT_SIZE];
+
+	ws_accept_key(span_of(key), want);
+	return span_eq(accept, span_of(want));
+}
+
+struct websocket *websocket_connect(
+		int fd, struct span rest, struct loop *loop, const struct websocket_opts *opts)
+{
+	struct websocket *ws = websocket_new(fd, rest, loop, opts);
+
+	if (ws) {
+		ws->is_client = true;
+		ws->reader.is_client = true;
+		timer_arm(ws);
+		watch(ws);
+	}
 	return ws;
 }

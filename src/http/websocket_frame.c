@@ -125,15 +125,15 @@ static enum ws_event broken(struct ws_reader *r, uint16_t code)
 	return WS_EVENT_BROKEN;
 }
 
-/* How long the head is that begins with these two bytes; 0: no client may send it. */
-static size_t head_size(const uint8_t head[2])
+/* How long the head is that begins with these two bytes; 0: the peer may not send it. */
+static size_t head_size(const uint8_t head[2], bool is_client)
 {
 	static const size_t length_bytes[] = { [126 - 126] = 2, [127 - 126] = 8 };
 	uint8_t opcode = head[0] & 0x0fU;
 	uint8_t length = head[1] & 0x7fU;
 
-	/* Reserved bits without an extension; a client must mask. */
-	if ((head[0] & 0x70U) || !(head[1] & 0x80U)) {
+	/* Reserved bits without an extension; a client must mask, a server must not. */
+	if ((head[0] & 0x70U) || !(head[1] & 0x80U) != is_client) {
 		return 0;
 	}
 	if ((opcode > WS_OPCODE_BINARY && opcode < WS_OPCODE_CLOSE) || opcode > WS_OPCODE_PONG) {
@@ -143,7 +143,7 @@ static size_t head_size(const uint8_t head[2])
 	if (opcode >= WS_OPCODE_CLOSE && (length > WS_CONTROL_MAX || !(head[0] & 0x80U))) {
 		return 0;
 	}
-	return 2 + (length >= 126 ? length_bytes[length - 126] : 0) + 4;
+	return 2 + (length >= 126 ? length_bytes[length - 126] : 0) + (is_client ? 0 : 4);
 }
 
 static bool is_control(const struct ws_frame *f)
@@ -157,7 +157,7 @@ static bool head_parse(struct ws_reader *r)
 	struct ws_frame f = { .opcode = r->head[0] & 0x0fU,
 		.is_fin = (r->head[0] & 0x80U) != 0,
 		.length = r->head[1] & 0x7fU };
-	size_t at = r->head_n - 4U;
+	size_t at = r->head_n - (r->is_client ? 0U : 4U);
 
 	if (at > 2) {
 		uint64_t min = f.length == 126 ? 126 : (uint64_t)UINT16_MAX + 1;
@@ -171,7 +171,9 @@ static bool head_parse(struct ws_reader *r)
 			return false;
 		}
 	}
-	memcpy(f.mask, r->head + at, sizeof(f.mask));
+	if (!r->is_client) {
+		memcpy(f.mask, r->head + at, sizeof(f.mask));
+	}
 	/* A continuation of nothing, or a new message within one. */
 	if (!is_control(&f) && (f.opcode == WS_OPCODE_CONTINUATION) != r->in_message) {
 		return false;
@@ -192,7 +194,7 @@ static bool head_feed(struct ws_reader *r, struct span *in)
 		if (r->head_n < 2) {
 			continue;
 		}
-		size_t size = head_size(r->head);
+		size_t size = head_size(r->head, r->is_client);
 
 		if (size == 0 || (r->head_n == size && !head_parse(r))) {
 			return false;
@@ -201,7 +203,7 @@ static bool head_feed(struct ws_reader *r, struct span *in)
 	return true;
 }
 
-static void unmask(char *p, size_t n, const uint8_t mask[4], uint64_t done)
+void ws_mask(char *p, size_t n, const uint8_t mask[4], uint64_t done)
 {
 	uint8_t turned[8];
 	uint64_t mask_word = 0;
@@ -295,8 +297,8 @@ static enum ws_event payload_feed(struct ws_reader *r, struct span *in)
 	}
 	struct span got = { .p = to->p + to->n - n, .n = n };
 
-	if (n > 0) {
-		unmask(to->p + to->n - n, n, r->frame.mask, r->done);
+	if (n > 0 && !r->is_client) {
+		ws_mask(to->p + to->n - n, n, r->frame.mask, r->done);
 	}
 	r->done += n;
 	*in = span_from(*in, n);

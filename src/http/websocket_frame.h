@@ -15,6 +15,7 @@
 
 #define WS_HEAD_MAX    14
 #define WS_CONTROL_MAX 125
+#define WS_KEY_SIZE    25
 #define WS_ACCEPT_SIZE 29 /* base64 of SHA-1 with its NUL */
 
 enum ws_opcode {
@@ -56,7 +57,8 @@ struct ws_frame {
 	bool is_fin;
 };
 
-/* What a client sends, frame by frame; message.max is the longest message. */
+/* What a client sends, frame by frame, or a server (is_client: we are one); message.max is the
+ * longest message. */
 struct ws_reader {
 	struct buf message;
 	struct buf control;
@@ -69,6 +71,7 @@ struct ws_reader {
 	bool is_text;
 	bool is_over;
 	bool is_given; /* message was delivered: forget it */
+	bool is_client;
 	struct ws_utf8 utf8;
 	/* The event. */
 	struct span payload; /* valid until the next call */
@@ -82,10 +85,14 @@ enum ws_event ws_reader_next(struct ws_reader *r, struct span *in) NONNULL(1, 2)
 
 /* Head of a server's frame of n bytes into out; its length. */
 size_t ws_head(enum ws_opcode opcode, uint64_t n, uint8_t out[WS_HEAD_MAX]) NONNULL(3);
+/* Turn n bytes by a mask, of which done bytes were turned before. */
+void ws_mask(char *p, size_t n, const uint8_t mask[4], uint64_t done) NONNULL(1, 3);
 /* May this code stand in a close frame (RFC 6455 section 7.4)? */
 bool ws_close_may_send(uint16_t code);
 /* Sec-WebSocket-Accept of a key. */
 void ws_accept_key(struct span key, char out[WS_ACCEPT_SIZE]) NONNULL(2);
+/* 16 random bytes in base64. 0 or -errno. */
+int ws_key_new(char out[WS_KEY_SIZE]) NONNULL(1) MUST_CHECK;
 /* 16 bytes in base64 (RFC 6455 section 4.2.1)? */
 bool ws_key_is_valid(struct span key);
 /* Are these the next bytes of UTF-8? What a character lacks at the end may follow. */

@@ -2,7 +2,9 @@
 /* The answer to a handshake's key: SHA-1 (FIPS 180-4) of less than two blocks, in base64. It proves
  * that the server speaks the protocol, and nothing else; no secret depends on it. */
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "websocket_frame.h"
 
@@ -73,11 +75,25 @@ static void sha1(const uint8_t *p, size_t n, uint8_t out[SHA1_BYTES])
 	}
 }
 
+/* n is a multiple of three. */
+static void base64(const uint8_t *p, size_t n, char *out)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i += 3) {
+		uint32_t group = (uint32_t)p[i] << 16 | (uint32_t)p[i + 1] << 8 | p[i + 2];
+
+		for (unsigned int k = 0; k < 4; k++) {
+			out[at++] = base64_set[group >> (18 - 6 * k) & 63U];
+		}
+	}
+	out[at] = '\0';
+}
+
 void ws_accept_key(struct span key, char out[WS_ACCEPT_SIZE])
 {
 	uint8_t text[KEY_BYTES + sizeof(GUID)];
 	uint8_t sum[SHA1_BYTES + 1];
-	size_t at = 0;
 
 	assert(key.n == KEY_BYTES);
 	memcpy(text, key.p, KEY_BYTES);
@@ -85,15 +101,27 @@ void ws_accept_key(struct span key, char out[WS_ACCEPT_SIZE])
 	sha1(text, sizeof(text) - 1, sum);
 	/* A 21st byte of zero makes whole groups of three; its last digit is padding. */
 	sum[SHA1_BYTES] = 0;
-	for (size_t i = 0; i < sizeof(sum); i += 3) {
-		uint32_t group = (uint32_t)sum[i] << 16 | (uint32_t)sum[i + 1] << 8 | sum[i + 2];
+	base64(sum, sizeof(sum), out);
+	out[WS_ACCEPT_SIZE - 2] = '=';
+}
 
-		for (unsigned int k = 0; k < 4; k++) {
-			out[at++] = base64_set[group >> (18 - 6 * k) & 63U];
+int ws_key_new(char out[WS_KEY_SIZE])
+{
+	uint8_t bytes[18] = { 0 };
+	size_t n = 0;
+
+	while (n < 16) {
+		ssize_t r = getrandom(bytes + n, 16 - n, 0);
+
+		if (r < 0 && errno != EINTR) {
+			return -errno;
 		}
+		n += r > 0 ? (size_t)r : 0;
 	}
-	out[at - 1] = '=';
-	out[at] = '\0';
+	base64(bytes, sizeof(bytes), out);
+	out[22] = '=';
+	out[23] = '=';
+	return 0;
 }
 
 bool ws_key_is_valid(struct span key)
