@@ -98,6 +98,7 @@ struct code_context {
 	char *cwd;      /* as asked for, or NULL */
 	struct strv envs;
 	bool is_default; /* of its language, for runs that name no context */
+	bool is_spare;   /* nobody knows of it yet */
 	bool is_inside;
 	const struct code_backend *backend;
 	void *backend_state; /* the back end's own */
@@ -175,15 +176,38 @@ void code_run_refuse(struct code_run *r, const struct error *e) NONNULL(1, 2);
 /* Interrupt by the back end, SIGKILL by the core after a while. */
 void code_run_interrupt(struct code_run *r) NONNULL(1);
 
+/* What a new context is to be. Everything is borrowed for the call. */
+struct code_wish {
+	const char *language;    /* canonical name */
+	const char *cwd;         /* or NULL */
+	const struct strv *envs; /* or NULL */
+	bool is_default;
+	bool is_inside;
+};
+
 /* code_context.c, for the core. */
+/* A context that somebody knows, or NULL. */
 struct code_context *code_context_find(const struct codes *t, const char *id)
 		NONNULL(1, 2) MUST_CHECK;
+/* That of a language for runs that name none, or NULL. */
+struct code_context *code_context_default(const struct codes *t, const char *language)
+		NONNULL(1, 2) MUST_CHECK;
+/* A new one, whose interpreter is starting or started. NULL: error. */
+struct code_context *code_context_new(struct codes *t, const struct code_wish *w, struct error *e)
+		NONNULL(1, 2, 3) MUST_CHECK;
+/* Start an interpreter for one that has none. */
+int code_context_start(struct code_context *c, struct error *e) NONNULL(1, 2) MUST_CHECK;
+/* End its interpreter; the context stays. */
+void code_context_kill(struct code_context *c) NONNULL(1);
 /* End a context with its run, and free it. */
 void code_context_drop(struct code_context *c) NONNULL(1);
+/* Have a started interpreter of a language ready. */
+void code_spare_add(struct codes *t, const char *language) NONNULL(1, 2);
 
-/* code_event.c */
-/* {"type":"result"} with "text/plain" renamed to "text". -1: too large. */
-int code_event_result(struct buf *out, uint64_t eid, const struct json *bundle)
-		NONNULL(1, 3) MUST_CHECK;
+/* code_api.c, for the core. */
+/* {"id","language","cwd"} */
+void code_context_answer(struct http_req *rq, const struct code_context *c) NONNULL(1, 2);
+/* Answer an error of a start. */
+void code_fail(struct http_req *rq, const struct error *e) NONNULL(1, 2);
 
 #endif

@@ -10,6 +10,7 @@
 #include <osbx/mem.h>
 #include <osbx/str.h>
 
+#include "code.h"
 #include "command_internal.h"
 
 #define ANSWER_BYTES_MAX (8U << 20)
@@ -214,6 +215,8 @@ void command_delete(struct http_req *rq)
 
 	if (c && is_running(c)) {
 		interrupt(rq, c);
+	} else if (code_interrupt(rq, id)) {
+		return;
 	} else if (session_end(api_execd(rq), id)) {
 		api_ok(rq);
 	} else {

@@ -40,7 +40,7 @@ static void request_done(struct request *r)
 }
 AUTO_DEFINE(request, struct request, request_done);
 
-static int decode_envs(const struct json *v, void *out, struct error *e)
+int command_decode_envs(const struct json *v, void *out, struct error *e)
 {
 	struct strv *envs = out;
 	size_t bytes = 0;
@@ -78,7 +78,7 @@ static const struct jsondec_field request_fields[] = {
 			NULL },
 	{ "uid", JSONDEC_U64, offsetof(struct request, uid), 0, UINT32_MAX - 1, NULL, NULL },
 	{ "gid", JSONDEC_U64, offsetof(struct request, gid), 0, UINT32_MAX - 1, NULL, NULL },
-	{ "envs", JSONDEC_CUSTOM, offsetof(struct request, envs), 0, 0, NULL, decode_envs },
+	{ "envs", JSONDEC_CUSTOM, offsetof(struct request, envs), 0, 0, NULL, command_decode_envs },
 	{ NULL, JSONDEC_STRING, 0, 0, 0, NULL, NULL },
 };
 
@@ -198,17 +198,12 @@ static void request_start(struct http_req *rq, const struct execd_process *main,
 	(void)command_start(rq, &w);
 }
 
-void command_post(struct http_req *rq)
+static void request_go(struct http_req *rq, struct request *r)
 {
-	AUTO(request) struct request r = { .uid = ID_NONE, .gid = ID_NONE };
 	const struct execd_process *main = api_main(api_execd(rq));
 	struct error e = ERROR_INIT;
-	AUTO(json) struct json *body = api_body(rq, false);
 
-	if (!body) {
-		return;
-	}
-	if (jsondec_object(body, request_fields, &r, &e) < 0 || request_check(&r, &e) < 0) {
+	if (request_check(r, &e) < 0) {
 		api_fail(rq, 400, API_INVALID_BODY, "%s", e.text);
 		return;
 	}
@@ -216,6 +211,40 @@ void command_post(struct http_req *rq)
 		api_fail(rq, 503, API_RUNTIME, "the sandbox is still starting");
 		return;
 	}
-	request_finish(&r);
-	request_start(rq, main, &r);
+	request_finish(r);
+	request_start(rq, main, r);
+}
+
+void command_text(struct http_req *rq, const char *text, const char *cwd, uint64_t timeout_ms)
+{
+	AUTO(request)
+	struct request r = {
+		.command = mem_strdup(text),
+		.cwd = mem_strdup(cwd),
+		.timeout_ms = timeout_ms,
+		.uid = ID_NONE,
+		.gid = ID_NONE,
+	};
+
+	if (strlen(text) > COMMAND_TEXT_MAX) {
+		api_fail(rq, 400, API_INVALID_BODY, "code: longer than %d bytes", COMMAND_TEXT_MAX);
+		return;
+	}
+	request_go(rq, &r);
+}
+
+void command_post(struct http_req *rq)
+{
+	AUTO(request) struct request r = { .uid = ID_NONE, .gid = ID_NONE };
+	struct error e = ERROR_INIT;
+	AUTO(json) struct json *body = api_body(rq, false);
+
+	if (!body) {
+		return;
+	}
+	if (jsondec_object(body, request_fields, &r, &e) < 0) {
+		api_fail(rq, 400, API_INVALID_BODY, "%s", e.text);
+		return;
+	}
+	request_go(rq, &r);
 }

@@ -384,6 +384,96 @@ void event_text_end(struct event_text *t, struct buf *out)
 	}
 }
 
+static void piece_begin(struct events *ev, const char *type)
+{
+	event_begin(ev, type);
+	put_str(ev->out, ",\"text\":\"");
+}
+
+void event_piece(struct events *ev, const char *type, struct event_text *t, struct span bytes)
+{
+	size_t before = ev->out->n;
+
+	if (bytes.n == 0) {
+		return;
+	}
+	piece_begin(ev, type);
+	size_t empty = ev->out->n;
+
+	event_text_put(t, bytes, ev->out);
+	if (ev->out->n == empty) {
+		ev->out->n = before; /* all of it is the beginning of a character */
+		return;
+	}
+	put_str(ev->out, "\"");
+	event_end(ev);
+}
+
+void event_piece_end(struct events *ev, const char *type, struct event_text *t)
+{
+	if (t->cut_n > 0) {
+		piece_begin(ev, type);
+		event_text_end(t, ev->out);
+		put_str(ev->out, "\"");
+		event_end(ev);
+	}
+}
+
+void event_status(struct events *ev, const char *status)
+{
+	event_begin(ev, "status");
+	put_str(ev->out, ",");
+	text_member(ev->out, "text", status);
+	event_end(ev);
+}
+
+void event_count(struct events *ev, uint64_t n)
+{
+	event_begin(ev, "execution_count");
+	put_str(ev->out, ",\"execution_count\":");
+	text_room(ev->out, 0);
+	ev->out->n = (size_t)(digits_put(ev->out->p + ev->out->n, n) - ev->out->p);
+	event_end(ev);
+}
+
+/* The next one of U+0085, U+2028 and U+2029, or NULL; *out_n: its bytes. */
+static const char *line_end_find(struct span s, size_t *out_n)
+{
+	for (size_t i = 0; i + 1 < s.n; i++) {
+		if (s.p[i] == '\xc2' && s.p[i + 1] == '\x85') {
+			*out_n = 2;
+			return s.p + i;
+		}
+		if (s.p[i] == '\xe2' && i + 2 < s.n && s.p[i + 1] == '\x80' &&
+				(s.p[i + 2] == '\xa8' || s.p[i + 2] == '\xa9')) {
+			*out_n = 3;
+			return s.p + i;
+		}
+	}
+	return NULL;
+}
+
+void event_json(struct events *ev, const char *type, const char *member, struct span json)
+{
+	struct span rest = json;
+	size_t n = 0;
+
+	event_begin(ev, type);
+	put_str(ev->out, ",\"");
+	put_str(ev->out, member);
+	put_str(ev->out, "\":");
+	for (const char *at = line_end_find(rest, &n); at; at = line_end_find(rest, &n)) {
+		put(ev->out, rest.p, (size_t)(at - rest.p));
+		text_room(ev->out, n);
+		ev->out->n = (size_t)(put_character(ev->out->p + ev->out->n,
+						      (const unsigned char *)at, n) -
+				      ev->out->p);
+		rest = span_from(rest, (size_t)(at - rest.p) + n);
+	}
+	put(ev->out, rest.p, rest.n);
+	event_end(ev);
+}
+
 struct lines lines_of(const char *type)
 {
 	struct lines l = { .part = BUF_INIT(EVENT_LINE_MAX) };

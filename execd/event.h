@@ -51,6 +51,21 @@ void event_text_put(struct event_text *t, struct span bytes, struct buf *out) NO
 /* The text ends here: a character that was cut is not one. */
 void event_text_end(struct event_text *t, struct buf *out) NONNULL(1, 2);
 
+/* Text as it came, which may be a part of a line or several lines: {"type":TYPE,"text":…}. A
+ * character that is cut goes into the next piece of the same t. Nothing when there is nothing. */
+void event_piece(struct events *ev, const char *type, struct event_text *t, struct span bytes)
+		NONNULL(1, 2, 3);
+/* No piece follows: what was cut is a piece. */
+void event_piece_end(struct events *ev, const char *type, struct event_text *t) NONNULL(1, 2, 3);
+/* {"type":"status","text":…} */
+void event_status(struct events *ev, const char *status) NONNULL(1, 2);
+/* {"type":"execution_count","execution_count":n} */
+void event_count(struct events *ev, uint64_t n) NONNULL(1);
+/* {"type":TYPE,MEMBER:JSON}: a document of one line; characters at which readers of lines break are
+ * escaped. */
+void event_json(struct events *ev, const char *type, const char *member, struct span json)
+		NONNULL(1, 2, 3);
+
 /*
  * Lines of one stream (stdout, stderr) as events: one for each line, without its end, which is LF,
  * CR or CR LF. An empty line is "\n". A line of more than EVENT_LINE_MAX bytes is not kept until

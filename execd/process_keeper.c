@@ -7,6 +7,7 @@
 
 #include <osbx/cleanup.h>
 
+#include "code.h"
 #include "execd.h"
 
 void answer(const struct execd *x, enum execd_msg type, const void *payload, uint32_t n, int fd)
@@ -30,6 +31,9 @@ static void keeper_on_started(void *ctx, pid_t pid, int master_fd)
 	autoclose int fd = master_fd;
 
 	answer(p->execd, EXECD_MSG_STARTED, &started, sizeof(started), fd);
+	if (p->flags & EXECD_START_MAIN) {
+		code_gate_arm(p->execd);
+	}
 }
 
 static void keeper_on_failed(void *ctx, const struct error *e)

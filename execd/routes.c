@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
+#include "code.h"
 #include "commands.h"
 #include "files.h"
 #include "routes.h"
@@ -8,11 +9,6 @@
 static void ping(struct http_req *rq)
 {
 	api_ok(rq);
-}
-
-static void code_none(struct http_req *rq)
-{
-	api_fail(rq, 501, API_NOT_SUPPORTED, "this sandbox has no code interpreter");
 }
 
 static void isolated_capabilities(struct http_req *rq)
@@ -38,13 +34,13 @@ const struct http_route routes[] = {
 	{ HTTP_GET, "/ping", ping, OPEN, 0 },
 	{ HTTP_GET, "/ready", ping, OPEN, 0 },
 
-	{ HTTP_POST, "/code", code_none, 0, 0 },
-	{ HTTP_DELETE, "/code", code_none, 0, 0 },
-	{ HTTP_POST, "/code/context", code_none, 0, 0 },
-	{ HTTP_GET, "/code/contexts", code_none, 0, 0 },
-	{ HTTP_DELETE, "/code/contexts", code_none, 0, 0 },
-	{ HTTP_GET, "/code/contexts/{context_id}", code_none, 0, 0 },
-	{ HTTP_DELETE, "/code/contexts/{context_id}", code_none, 0, 0 },
+	{ HTTP_POST, "/code", code_post, 0, 0 },
+	{ HTTP_DELETE, "/code", code_delete, 0, 0 },
+	{ HTTP_POST, "/code/context", code_context_post, 0, 0 },
+	{ HTTP_GET, "/code/contexts", code_contexts_get, 0, 0 },
+	{ HTTP_DELETE, "/code/contexts", code_contexts_delete, 0, 0 },
+	{ HTTP_GET, "/code/contexts/{context_id}", code_context_get, 0, 0 },
+	{ HTTP_DELETE, "/code/contexts/{context_id}", code_context_delete, 0, 0 },
 
 	{ HTTP_POST, "/command", command_post, 0, 0 },
 	{ HTTP_DELETE, "/command", command_delete, 0, 0 },

@@ -17,6 +17,7 @@
 #include <osbx/mem.h>
 
 #include "api.h"
+#include "code.h"
 #include "routes.h"
 #include "service.h"
 
@@ -43,6 +44,7 @@ struct listener {
 struct service {
 	struct listener outside;
 	struct listener inside;
+	bool is_inside;
 };
 
 /* Not the form of other errors, but the one that clients know. */
@@ -99,6 +101,7 @@ static void listener_begin(struct listener *l)
 		.ctx = l->execd,
 	};
 
+	code_gate_open(l->execd);
 	if (!l->server) {
 		l->server = http_server_new(l->execd->loop, &opts);
 	}
@@ -163,6 +166,7 @@ int service_listen(struct execd *x, uint32_t flags, int fd)
 	if (flags & EXECD_LISTEN_INSIDE) {
 		s->inside.fd = inside_open();
 	}
+	s->is_inside = s->inside.fd >= 0;
 	if (s->inside.fd >= 0 && loop_add(x->loop, &s->inside.src, s->inside.fd, EPOLLIN,
 						 listener_on_ready) < 0) {
 		fd_close(&s->inside.fd);
@@ -178,4 +182,9 @@ int service_adopt(const struct execd *x, int fd, uint32_t tag)
 
 	listener_begin(l);
 	return http_adopt(l->server, fd, tag);
+}
+
+bool service_is_inside(const struct execd *x)
+{
+	return x->service && x->service->is_inside;
 }

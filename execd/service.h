@@ -6,6 +6,7 @@
 #ifndef OSBX_EXECD_SERVICE_H
 #define OSBX_EXECD_SERVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <osbx/compiler.h>
@@ -19,5 +20,7 @@ struct service;
 int service_listen(struct execd *x, uint32_t flags, int fd) NONNULL(1) MUST_CHECK;
 /* Serve one connection more, taken over, from within a handler. 0 or -errno. */
 int service_adopt(const struct execd *x, int fd, uint32_t tag) NONNULL(1) MUST_CHECK;
+/* Has the sandbox a loopback of its own, with the API on it? */
+bool service_is_inside(const struct execd *x) NONNULL(1) MUST_CHECK;
 
 #endif
