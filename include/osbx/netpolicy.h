@@ -129,5 +129,8 @@ struct netpolicy_verdict netpolicy_check(
  * socket, and does not trust who knows the names. True for public addresses. */
 bool netpolicy_may_dial(const struct netpolicy *p, const struct netaddr *a, bool is_own,
 		uint16_t port, enum netpolicy_proto proto) NONNULL(1, 2);
+/* May this address be in an answer to the sandbox: could a connection to it be allowed, on some
+ * port? */
+bool netpolicy_may_resolve(const struct netpolicy *p, const struct netaddr *a) NONNULL(1, 2);
 
 #endif
