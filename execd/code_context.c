@@ -24,6 +24,7 @@
 #include <osbx/str.h>
 
 #include "code_internal.h"
+#include "code_jupyter.h"
 
 #define OUT_MAX ((size_t)8 * CODE_BUNDLE_MAX)
 
@@ -39,8 +40,10 @@ struct codes *codes_of(struct execd *x)
 
 const struct code_backend *code_backend_of(const struct execd *x)
 {
-	(void)x;
-	return &code_backend_driver;
+	const struct execd_process *main = api_main(x);
+	const char *url = main ? strv_env_find(&main->env, JUPYTER_HOST_VARIABLE) : NULL;
+
+	return url && url[0] ? &code_backend_jupyter : &code_backend_driver;
 }
 
 struct code_context *code_context_find(const struct codes *t, const char *id)

@@ -83,6 +83,7 @@ struct code_backend {
 	void (*stop)(struct code_context *c);
 };
 extern const struct code_backend code_backend_driver;
+extern const struct code_backend code_backend_jupyter;
 
 enum code_stage {
 	CODE_ABSENT,   /* no interpreter: never started, or it has ended; the next run starts one */
@@ -133,6 +134,7 @@ struct codes {
 	struct code_context *list;
 	size_t n;
 	struct buf out; /* events on their way to one client */
+	bool is_python3_settled; /* of a Jupyter server: it has no other kernel of Python */
 };
 
 /* The table of a sandbox; made at the first call. */
