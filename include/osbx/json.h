@@ -27,6 +27,8 @@ AUTO_DEFINE_PTR(json, struct json, json_free);
 void json_free_secret(struct json *root);
 /* Member of an object, NULL when absent, null, or v is no object. */
 const struct json *json_get(const struct json *v, const char *name) NONNULL(2);
+/* Is it absent or null? */
+bool json_is_null(const struct json *v);
 /* Type questions; false for NULL. */
 bool json_is_object(const struct json *v);
 bool json_is_array(const struct json *v);

@@ -131,6 +131,11 @@ bool json_is_array(const struct json *v)
 	return is_type(v, JSON_ARRAY);
 }
 
+bool json_is_null(const struct json *v)
+{
+	return !v || v->type == JSON_NULL;
+}
+
 bool json_is_string(const struct json *v)
 {
 	return is_type(v, JSON_STRING);
