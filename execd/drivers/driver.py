@@ -368,12 +368,7 @@ def begin():
 begin()
 #%%
 # What the display protocol, errors, matplotlib and IPython need.
-import importlib.util as _util
-import json as _json
-import linecache as _linecache
-import traceback as _traceback
-
-_dumps, _b64 = _json.dumps, None
+_b64 = None
 REPRS = (
     ("_repr_html_", "text/html"),
     ("_repr_markdown_", "text/markdown"),
@@ -421,6 +416,7 @@ def plain(value, level=0):
 def bounded(found):
     left = BUNDLE_MAX
     kept = {}
+    note = ""
     for kind, data in found.items():
         data = plain(data)
         size = len(quote(data) if isinstance_(data, str) else encode(data))
@@ -428,11 +424,12 @@ def bounded(found):
             data = cut(data, left >> 3)
             size = len(data)
         elif size > left:
-            kept.setdefault("text/plain", "")
-            kept["text/plain"] += "(%s of %d bytes is left out: a result has at most %d)" % (kind, size, BUNDLE_MAX)
+            note += " (%s of %d bytes is left out: a result has at most %d)" % (kind, size, BUNDLE_MAX)
             continue
         left -= size
         kept[kind] = data
+    if note:
+        kept["text/plain"] = kept.get("text/plain", "") + note
     return kept
 
 
@@ -445,7 +442,9 @@ def call(value, name):
     except NotImplementedError:
         return None
     except Exception:
-        _traceback.print_exc()
+        import traceback
+
+        traceback.print_exc()
         return None
 
 
@@ -485,7 +484,9 @@ def rich_display(*values, include=None, exclude=None, raw=False, **_):
 def show_source(name):
     text = sources.get(name)
     if text is not None:
-        _linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+        import linecache
+
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
 
 
 def safe_text(error):
@@ -495,16 +496,30 @@ def safe_text(error):
         return "(an error without a text: its __str__ failed)"
 
 
+# Without a module, for when the code has broken what those are made of.
+def bare_trace(error, trace):
+    lines = ["Traceback (most recent call last):"]
+    while trace is not None:
+        name, number = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+        lines.append('  File "%s", line %d, in %s' % (name, number, trace.tb_frame.f_code.co_name))
+        text = sources.get(name, "").split("\n")[number - 1 : number]
+        lines.extend("    " + line.strip() for line in text)
+        trace = trace.tb_next
+    return lines + ["%s: %s" % (type(error).__name__, safe_text(error))]
+
+
 def report(error):
-    for name in sources:
-        show_source(name)
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == "<osbx>":
         trace = trace.tb_next
     try:
-        lines = [line.rstrip("\n") for line in _traceback.format_exception(type(error), error, trace)]
+        import traceback
+
+        for name in sources:
+            show_source(name)
+        lines = [line.rstrip("\n") for line in traceback.format_exception(type(error), error, trace)]
     except Exception:
-        lines = []
+        lines = bare_trace(error, trace)
     half = TRACE_MAX // 2
     text = "\n".join(lines)
     if len(text) > TRACE_MAX:
@@ -553,8 +568,10 @@ class Hooked:
 
 
 def rich_spec(name, _path, _target):
+    import importlib.util
+
     HOOKED.discard(name)
-    spec = _util.find_spec(name)
+    spec = importlib.util.find_spec(name)
     if spec is not None and spec.loader is not None:
         spec.loader = Hooked(spec.loader, HOOKS[name])
     return spec
