@@ -89,6 +89,10 @@ struct exec_opts {
  * ERRC_CONFLICT when the sandbox is paused or not alive. */
 int sandbox_exec(const struct dirs *dirs, const struct id *id, const struct exec_opts *opts,
 		int *out_status, struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4, 5);
+/* Keep others from changing the labels until the descriptor is closed: for who reads them first.
+ * fd, or -1: ERRC_NOT_FOUND. */
+int sandbox_labels_lock(const struct dirs *dirs, const struct id *id, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
 /* Replace all labels of a sandbox, alive or ended. ERRC_CONFLICT while it is pending. */
 int sandbox_set_labels(const struct dirs *dirs, const struct id *id, const struct strv *labels,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <osbx/clock.h>
+#include <osbx/fd.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
 #include <osbx/sandbox.h>
@@ -337,6 +338,23 @@ void sandbox_renew(struct http_req *rq)
 	api_work_start(rq, renew_work);
 }
 
+/* fd; -1: answered. */
+static int metadata_lock(struct api *api, struct http_req *rq)
+{
+	AUTO(sandbox_info) struct sandbox_info info = { .is_kept = false };
+	struct error e = ERROR_INIT;
+
+	if (api_find(api, rq, &info) < 0) {
+		return -1;
+	}
+	int fd = sandbox_labels_lock(&api->dirs, &info.state.id, &e);
+
+	if (fd < 0) {
+		fail_late(api, rq, &info.state.id, API_NOT_RUNNING, API_UNKNOWN, &e);
+	}
+	return fd;
+}
+
 static void metadata_work(struct api *api, struct http_req *rq)
 {
 	AUTO(json) struct json *patch = api_body(rq, false);
@@ -345,7 +363,13 @@ static void metadata_work(struct api *api, struct http_req *rq)
 	struct refusal why = { .status = 0 };
 	struct error e = ERROR_INIT;
 
-	if (!patch || api_find(api, rq, &info) < 0) {
+	if (!patch) {
+		return;
+	}
+	/* What another patch changes meanwhile would be undone by this one. */
+	autoclose int lock_fd = metadata_lock(api, rq);
+
+	if (lock_fd < 0 || api_find(api, rq, &info) < 0) {
 		return;
 	}
 	if (metadata_patch(patch, &info.state.labels, &labels, &why) < 0) {

@@ -90,16 +90,39 @@ static int labels_write(int live_fd, const struct strv *labels, struct error *e)
 	return state_save(&s, live_fd, false, e);
 }
 
+/* fd, or -1 with *e set. */
+static int live_open(const struct dirs *dirs, const struct id *id, struct error *e)
+{
+	autofree char *path = mem_printf("sandboxes/%s", id->text);
+	int fd = fd_open_at(dirs->runtime_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd < 0) {
+		return fd == -ENOENT ? error_set(e, ERRC_NOT_FOUND, "sandbox %s", id->text)
+				     : error_sys(e, -fd, "sandbox %s", id->text);
+	}
+	return fd;
+}
+
+int sandbox_labels_lock(const struct dirs *dirs, const struct id *id, struct error *e)
+{
+	autoclose int live_fd = live_open(dirs, id, e);
+	/* Not "lock": that is the keeper's for as long as it lives. */
+	int fd = live_fd < 0 ? live_fd : lock_open_at(live_fd, "labels.lock", LOCK_MODE_EXCLUSIVE);
+
+	if (live_fd >= 0 && fd < 0) {
+		return fd == -ENOENT ? error_set(e, ERRC_NOT_FOUND, "sandbox %s", id->text)
+				     : error_sys(e, -fd, "labels of sandbox %s", id->text);
+	}
+	return fd;
+}
+
 int sandbox_set_labels(const struct dirs *dirs, const struct id *id, const struct strv *labels,
 		struct error *e)
 {
-	autofree char *path = mem_printf("sandboxes/%s", id->text);
-	autoclose int live_fd =
-			fd_open_at(dirs->runtime_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	autoclose int live_fd = live_open(dirs, id, e);
 
 	if (live_fd < 0) {
-		return live_fd == -ENOENT ? error_set(e, ERRC_NOT_FOUND, "sandbox %s", id->text)
-					  : error_sys(e, -live_fd, "sandbox %s", id->text);
+		return -1;
 	}
 	autoclose int lock_fd = lock_try_at(live_fd, "lock", LOCK_MODE_EXCLUSIVE);
 
