@@ -184,6 +184,11 @@ static int form_check(const struct wish *w, struct refusal *why)
 {
 	const struct json *timeout = json_get(w->body, "timeout");
 
+	/* Such a wish has no image: that would be said instead. */
+	if (!is_blank(w->template_id)) {
+		return refuse(why, 400, API_NOT_SUPPORTED,
+				"templateId: templates are not supported by this server");
+	}
 	if (is_blank(w->image.uri) && is_blank(w->snapshot_id)) {
 		return refuse_field(why, "image", "one of image and snapshotId is needed");
 	}
@@ -231,10 +236,6 @@ static int missing_check(const struct wish *w, struct refusal *why)
 	if (!is_blank(w->snapshot_id)) {
 		return refuse(why, 400, API_NOT_SUPPORTED,
 				"snapshotId: snapshots are not supported by this server");
-	}
-	if (!is_blank(w->template_id)) {
-		return refuse(why, 400, API_NOT_SUPPORTED,
-				"templateId: templates are not supported by this server");
 	}
 	if (w->secure_access) {
 		return refuse(why, 400, API_INVALID_PARAMETER,
