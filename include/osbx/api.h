@@ -46,6 +46,9 @@ struct api_opts {
 void api_opts_init(struct api_opts *o) NONNULL(1);
 void api_opts_done(struct api_opts *o);
 AUTO_DEFINE(api_opts, struct api_opts, api_opts_done);
+/* One more key; both are copied. Refused is a secret that no field of a request can hold. */
+int api_opts_add_key(struct api_opts *o, const char *name, const char *secret,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 /* Keys of a file, one a line, "NAME:SECRET" or a secret alone; '#' comments. The file must not be
  * readable by others. */
 int api_opts_add_key_file(struct api_opts *o, const char *path, struct error *e) MUST_CHECK

@@ -74,10 +74,33 @@ static int file_check(int fd, const char *path, struct error *e)
 	if (fstat(fd, &st) < 0) {
 		return error_sys(e, errno, "%s", path);
 	}
-	if (!S_ISREG(st.st_mode) || (st.st_mode & 077) != 0) {
+	if (!S_ISREG(st.st_mode)) {
+		return error_set(e, ERRC_INVALID, "%s: not a file", path);
+	}
+	if ((st.st_mode & 077) != 0) {
 		(void)error_set(e, ERRC_DENIED, "%s: others can read the keys", path);
 		return error_hint(e, "chmod 600 %s", path);
 	}
+	return 0;
+}
+
+int api_opts_add_key(struct api_opts *o, const char *name, const char *secret, struct error *e)
+{
+	if (!is_fit(span_of(secret))) {
+		(void)error_set(e, ERRC_INVALID,
+				"key \"%s\": white space or another character that no field of a "
+				"request can hold",
+				name);
+		return error_hint(e, "has it a line end that belongs to its file?");
+	}
+	if (o->keys_n >= KEYS_MAX) {
+		return error_set(e, ERRC_LIMIT, "more than %d keys", KEYS_MAX);
+	}
+	o->keys = mem_resize(o->keys, o->keys_n, o->keys_n + 1, sizeof(*o->keys));
+	o->keys[o->keys_n++] = (struct api_key){
+		.name = mem_strdup(name),
+		.secret = mem_strdup(secret),
+	};
 	return 0;
 }
 
@@ -95,6 +118,9 @@ int api_opts_add_key_file(struct api_opts *o, const char *path, struct error *e)
 	}
 	int r = fd_read_all(fd, &text);
 
+	if (r == -EMSGSIZE) {
+		return error_set(e, ERRC_LIMIT, "%s: more than %u bytes", path, FILE_BYTES_MAX);
+	}
 	if (r < 0) {
 		return error_sys(e, -r, "%s", path);
 	}

@@ -24,15 +24,30 @@
 
 #define BACKLOG          4096
 #define ACTIVATION_FIRST 3 /* SD_LISTEN_FDS_START */
-#define ACTIVATION_MAX   64
+#define ACTIVATION_MAX   1024
 
-/* One that nobody listens on any more is left over by a server that was killed. */
+/* One that nobody listens on any more is left over by a server that was killed. A file of another
+ * kind refuses connections, too, and is somebody's; one whose queue is full is only slow. */
 static bool is_stale(const struct sockaddr_un *addr)
 {
-	autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
 
-	return fd >= 0 && connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 &&
+	return fd >= 0 && lstat(addr->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	       connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 &&
 	       errno == ECONNREFUSED;
+}
+
+static int in_use(const char *path, struct error *e)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+		return error_set(e, ERRC_CONFLICT, "%s: there is a file already that is no socket",
+				path);
+	}
+	(void)error_set(e, ERRC_CONFLICT, "%s: another server listens there", path);
+	return error_hint(e, "end it, or choose another --listen");
 }
 
 static int unix_bind(const struct sockaddr_un *addr, mode_t mode, struct error *e)
@@ -48,9 +63,7 @@ static int unix_bind(const struct sockaddr_un *addr, mode_t mode, struct error *
 	/* Its mode is that of the socket itself: there is no moment in which others may connect. */
 	if (fchmod(fd, mode) < 0 || bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0) {
 		if (errno == EADDRINUSE) {
-			(void)error_set(e, ERRC_CONFLICT, "%s: another server listens there",
-					addr->sun_path);
-			return error_hint(e, "end it, or choose another --listen");
+			return in_use(addr->sun_path, e);
 		}
 		return error_sys(e, errno, "listen on %s", addr->sun_path);
 	}
@@ -118,6 +131,44 @@ static int group_find(const char *name, gid_t *out_gid, struct error *e)
 	return 0;
 }
 
+/* The members of the group may look for what they know the name of; nothing else in the runtime
+ * directory is for others. */
+static int group_let_in(const struct api *api, int dir_fd, gid_t group, struct error *e)
+{
+	struct stat st;
+
+	if (fstat(api->dirs.runtime_fd, &st) < 0 ||
+			fchmod(api->dirs.runtime_fd, (st.st_mode & 07777) | S_IXGRP | S_IXOTH) <
+					0) {
+		return error_sys(e, errno, "open %s to a group", api->dirs.runtime);
+	}
+	if (fchown(dir_fd, (uid_t)-1, group) < 0 || fchmod(dir_fd, 0750) < 0) {
+		return error_sys(e, errno, "give %s/api to a group", api->dirs.runtime);
+	}
+	return 0;
+}
+
+/* The directory of the default socket. fd, or -1 with *e set. group -1: nobody else's. */
+static int default_dir(const struct api *api, gid_t group, struct error *e)
+{
+	if (mkdirat(api->dirs.runtime_fd, "api", 0700) < 0 && errno != EEXIST) {
+		return error_sys(e, errno, "make %s/api", api->dirs.runtime);
+	}
+	autoclose int fd = fd_open_at(
+			api->dirs.runtime_fd, "api", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd < 0) {
+		return error_sys(e, -fd, "%s/api", api->dirs.runtime);
+	}
+	if (group != (gid_t)-1) {
+		return group_let_in(api, fd, group, e) < 0 ? -1 : TAKE_FD(fd);
+	}
+	if (fchmod(fd, 0700) < 0) {
+		return error_sys(e, errno, "%s/api", api->dirs.runtime);
+	}
+	return TAKE_FD(fd);
+}
+
 /* RUNTIME/api/osbx.sock, whose directory decides who may connect. */
 static int default_listen(struct api *api, struct error *e)
 {
@@ -128,19 +179,13 @@ static int default_listen(struct api *api, struct error *e)
 	if (name && group_find(name, &group, e) < 0) {
 		return -1;
 	}
-	if (mkdirat(api->dirs.runtime_fd, "api", 0700) < 0 && errno != EEXIST) {
-		return error_sys(e, errno, "make %s/api", api->dirs.runtime);
-	}
-	autoclose int dir_fd = fd_open_at(
-			api->dirs.runtime_fd, "api", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	autoclose int dir_fd = default_dir(api, group, e);
+	autoclose int fd = dir_fd < 0 ? -1 : unix_listen(path, 0600, e);
 
-	if (dir_fd < 0 || (name && fchown(dir_fd, (uid_t)-1, group) < 0) ||
-			fchmod(dir_fd, name ? 0750 : 0700) < 0) {
-		return error_sys(e, dir_fd < 0 ? -dir_fd : errno, "%s/api", api->dirs.runtime);
-	}
-	autoclose int fd = unix_listen(path, name ? 0660 : 0600, e);
-
-	if (fd >= 0 && name && fchownat(dir_fd, "osbx.sock", (uid_t)-1, group, 0) < 0) {
+	/* Of the right group first; the mask of new files does not apply to this mode. */
+	if (fd >= 0 && name &&
+			(fchownat(dir_fd, "osbx.sock", (uid_t)-1, group, AT_SYMLINK_NOFOLLOW) < 0 ||
+					fchmodat(dir_fd, "osbx.sock", 0660, 0) < 0)) {
 		return error_sys(e, errno, "give %s to group %s", path, name);
 	}
 	return fd < 0 ? -1 : TAKE_FD(fd);
@@ -154,7 +199,7 @@ static int tcp_parse(const char *text, struct sockaddr_storage *out, socklen_t *
 	const char *colon = strrchr(text, ':');
 	uint64_t port = 0;
 
-	if (!colon || str_to_u64(colon + 1, 65535, &port) < 0) {
+	if (!colon || str_to_u64(colon + 1, 65535, &port) < 0 || port == 0) {
 		return -EINVAL;
 	}
 	bool has_brackets = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
@@ -247,6 +292,20 @@ static int one_start(struct api *api, const char *text, struct error *e)
 	return error_hint(e, "unix:/path/of.sock, or tcp:127.0.0.1:8080");
 }
 
+/* That it listens: what does not would be found out anew for ever. 0 or -errno. */
+static int activation_check(int fd)
+{
+	int listens = 0;
+	int type = 0;
+	socklen_t n = sizeof(int);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
+			getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0) {
+		return -errno;
+	}
+	return type == SOCK_STREAM && listens ? 0 : -EPROTOTYPE;
+}
+
 /* Descriptors of a socket unit (sd_listen_fds(3)). How many, or -1. */
 static int activation_start(struct api *api, struct error *e)
 {
@@ -256,14 +315,19 @@ static int activation_start(struct api *api, struct error *e)
 	uint64_t n = 0;
 
 	if (!pid_text || !n_text || str_to_u64(pid_text, INT32_MAX, &pid) < 0 ||
-			(pid_t)pid != getpid() || str_to_u64(n_text, ACTIVATION_MAX, &n) < 0) {
+			(pid_t)pid != getpid()) {
 		return 0;
+	}
+	if (str_to_u64(n_text, ACTIVATION_MAX, &n) < 0) {
+		return error_set(e, ERRC_INVALID, "LISTEN_FDS=%.32s: expected at most %d sockets",
+				n_text, ACTIVATION_MAX);
 	}
 	for (int fd = ACTIVATION_FIRST; fd < ACTIVATION_FIRST + (int)n; fd++) {
 		struct sockaddr_storage addr = { .ss_family = AF_UNSPEC };
 		socklen_t addr_n = sizeof(addr);
 		int r = getsockname(fd, (struct sockaddr *)&addr, &addr_n) < 0 ? -errno : 0;
 
+		r = r == 0 ? activation_check(fd) : r;
 		r = r == 0 ? fd_set_cloexec(fd, true) : r;
 		r = r == 0 ? fd_set_nonblock(fd, true) : r;
 		if (r < 0) {
@@ -281,6 +345,15 @@ static int activation_start(struct api *api, struct error *e)
 	return (int)n;
 }
 
+/* Nobody would notice that it has been for nothing. */
+static int group_refuse(struct error *e)
+{
+	(void)error_set(e, ERRC_INVALID,
+			"--socket-group: only the default socket can be given to a group, and this "
+			"server listens elsewhere");
+	return error_hint(e, "for a socket unit: SocketGroup=, see osbx.socket");
+}
+
 int listeners_start(struct api *api, struct error *e)
 {
 	int given = activation_start(api, e);
@@ -294,7 +367,7 @@ int listeners_start(struct api *api, struct error *e)
 		}
 	}
 	if (given > 0 || api->opts->listen.n > 0) {
-		return 0;
+		return api->opts->socket_group ? group_refuse(e) : 0;
 	}
 	return serve_on(api, default_listen(api, e), AUTH_LISTENER_UNIX, e);
 }

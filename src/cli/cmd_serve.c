@@ -112,11 +112,9 @@ static int keys_set(struct api_opts *o, const char *file, struct error *e)
 	if (!secret || secret[0] == '\0') {
 		return 0;
 	}
-	o->keys = mem_resize(o->keys, o->keys_n, o->keys_n + 1, sizeof(*o->keys));
-	o->keys[o->keys_n++] = (struct api_key){
-		.name = mem_strdup("environment"),
-		.secret = mem_strdup(secret),
-	};
+	if (api_opts_add_key(o, "environment", secret, e) < 0) {
+		return -1;
+	}
 	/* Keepers are no business of it. */
 	return unsetenv(KEY_ENV) < 0 ? error_set(e, ERRC_INTERNAL, "environment") : 0;
 }
