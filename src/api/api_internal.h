@@ -72,6 +72,7 @@ struct api {
 	struct loop *loop;
 	struct http_server *server;
 	struct api_counters *counters;
+	size_t passages_n; /* requests and tunnels that are passed on to a sandbox */
 };
 
 /* What a handler runs in a worker; rq->ctx is not used. */

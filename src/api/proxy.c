@@ -117,6 +117,14 @@ static void host_name(const struct http_req *rq, char *out, size_t size)
 	(void)snprintf(out, size, "%.*s", host.p ? (int)host.n : 9, host.p ? host.p : "localhost");
 }
 
+/* A WebSocket is a connection of the server's no more, but somebody is there. */
+static void passage_on_end(void *ctx)
+{
+	struct api *api = ctx;
+
+	api->passages_n--;
+}
+
 static void passage_begin(struct api *api, struct http_req *rq, uint16_t port, int fd)
 {
 	autofree char *target = target_of(rq);
@@ -139,9 +147,12 @@ static void passage_begin(struct api *api, struct http_req *rq, uint16_t port, i
 		.drop_response = dropped_response,
 		.location_prefix = prefix,
 		.fail = fail_proxy,
+		.on_end = passage_on_end,
 	};
 
 	rq->on_close = NULL;
+	rq->ctx = api;
+	api->passages_n++;
 	http_proxy_start(rq, api->loop, fd, &opts);
 }
 

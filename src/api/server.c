@@ -179,7 +179,7 @@ static void beat_on_time(struct loop *loop, struct loop_source *src, uint32_t ev
 	(void)events;
 	api_count_lag(s->api.counters, 1000 * (now_ms - s->beat_due_ms));
 	watchdog_feed(s, now_ms);
-	if (http_conns(s->api.server) > 0) {
+	if (http_conns(s->api.server) > 0 || s->api.passages_n > 0) {
 		s->busy_ms = now_ms;
 	}
 	if (idle_ms > 0 && now_ms - s->busy_ms >= idle_ms) {
