@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <osbx/utf8.h>
+
 #include "json_scan.h"
-#include "utf8.h"
 
 static void put(struct json_writer *w, const char *p, size_t n)
 {

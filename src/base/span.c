@@ -3,8 +3,7 @@
 
 #include <osbx/mem.h>
 #include <osbx/span.h>
-
-#include "utf8.h"
+#include <osbx/utf8.h>
 
 bool span_next(struct span *rest, char sep, struct span *out_piece)
 {
@@ -37,7 +36,7 @@ char *span_dup(struct span a)
  * Unicode 15, table 3-7: the first byte decides how many follow and what the second may be; this
  * alone shuts out overlong forms, surrogates and all above U+10FFFF.
  */
-static const struct {
+static const struct utf8_row {
 	uint8_t first, last;
 	uint8_t len;
 	uint8_t second_min, second_max;
@@ -52,40 +51,89 @@ static const struct {
 	{ 0xf4, 0xf4, 4, 0x80, 0x8f },
 };
 
+/* Of the first byte of a character of several; NULL: it is none. */
+static const struct utf8_row *utf8_row(uint8_t first)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(utf8_rows); i++) {
+		if (first >= utf8_rows[i].first && first <= utf8_rows[i].last) {
+			return &utf8_rows[i];
+		}
+	}
+	return NULL;
+}
+
 size_t utf8_len(const char *p, size_t n)
 {
-	const unsigned char *u = (const unsigned char *)p;
+	const uint8_t *u = (const uint8_t *)p;
 
 	if (u[0] < 0x80) {
 		return 1;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(utf8_rows); i++) {
-		if (u[0] < utf8_rows[i].first || u[0] > utf8_rows[i].last) {
-			continue;
-		}
-		if (n < utf8_rows[i].len || u[1] < utf8_rows[i].second_min ||
-				u[1] > utf8_rows[i].second_max) {
+	const struct utf8_row *row = utf8_row(u[0]);
+
+	if (!row || n < row->len || u[1] < row->second_min || u[1] > row->second_max) {
+		return 0;
+	}
+	for (size_t i = 2; i < row->len; i++) {
+		if ((u[i] & 0xc0U) != 0x80) {
 			return 0;
 		}
-		for (size_t k = 2; k < utf8_rows[i].len; k++) {
-			if ((u[k] & 0xc0U) != 0x80) {
-				return 0;
-			}
-		}
-		return utf8_rows[i].len;
 	}
-	return 0;
+	return row->len;
+}
+
+/* Number of bytes at the beginning that are ASCII, eight at a time. */
+static size_t ascii_n(struct span s)
+{
+	size_t i = 0;
+	uint64_t word = 0;
+
+	for (; i + sizeof(word) <= s.n; i += sizeof(word)) {
+		memcpy(&word, s.p + i, sizeof(word));
+		if (word & 0x8080808080808080U) {
+			break;
+		}
+	}
+	return i;
+}
+
+bool utf8_feed(struct utf8 *u, struct span piece)
+{
+	for (size_t i = 0; i < piece.n; i++) {
+		uint8_t c = (uint8_t)piece.p[i];
+
+		if (u->left > 0) {
+			if (c < u->min || c > u->max) {
+				return false;
+			}
+			*u = (struct utf8){
+				.left = (uint8_t)(u->left - 1), .min = 0x80, .max = 0xbf
+			};
+			continue;
+		}
+		if (c < 0x80) {
+			size_t n = ascii_n(span_from(piece, i));
+
+			i += n > 0 ? n - 1 : 0;
+			continue;
+		}
+		const struct utf8_row *row = utf8_row(c);
+
+		if (!row) {
+			return false;
+		}
+		*u = (struct utf8){
+			.left = (uint8_t)(row->len - 1),
+			.min = row->second_min,
+			.max = row->second_max,
+		};
+	}
+	return true;
 }
 
 bool span_is_utf8(struct span a)
 {
-	for (size_t i = 0; i < a.n;) {
-		size_t len = utf8_len(a.p + i, a.n - i);
+	struct utf8 u = { .left = 0 };
 
-		if (len == 0) {
-			return false;
-		}
-		i += len;
-	}
-	return true;
+	return utf8_feed(&u, a) && u.left == 0;
 }

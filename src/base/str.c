@@ -5,8 +5,7 @@
 #include <stdio.h>
 
 #include <osbx/str.h>
-
-#include "utf8.h"
+#include <osbx/utf8.h>
 
 const char *str_after(const char *s, const char *prefix)
 {

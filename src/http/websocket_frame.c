@@ -7,75 +7,6 @@
 #define CLOSE_CODE_BYTES 2
 #define MESSAGE_KEEP     (16U << 10)
 
-/* Unicode 15, table 3-7: the first byte decides how many follow and what the second may be. */
-static const struct utf8_row {
-	uint8_t first, last;
-	uint8_t more;
-	uint8_t min, max;
-} utf8_rows[] = {
-	{ 0xc2, 0xdf, 1, 0x80, 0xbf },
-	{ 0xe0, 0xe0, 2, 0xa0, 0xbf },
-	{ 0xe1, 0xec, 2, 0x80, 0xbf },
-	{ 0xed, 0xed, 2, 0x80, 0x9f },
-	{ 0xee, 0xef, 2, 0x80, 0xbf },
-	{ 0xf0, 0xf0, 3, 0x90, 0xbf },
-	{ 0xf1, 0xf3, 3, 0x80, 0xbf },
-	{ 0xf4, 0xf4, 3, 0x80, 0x8f },
-};
-
-static bool utf8_begin(struct ws_utf8 *u, uint8_t c)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(utf8_rows); i++) {
-		if (c >= utf8_rows[i].first && c <= utf8_rows[i].last) {
-			*u = (struct ws_utf8){
-				.left = utf8_rows[i].more,
-				.min = utf8_rows[i].min,
-				.max = utf8_rows[i].max,
-			};
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Number of bytes at the beginning that are ASCII, eight at a time. */
-static size_t ascii_n(struct span s)
-{
-	size_t i = 0;
-	uint64_t word = 0;
-
-	for (; i + sizeof(word) <= s.n; i += sizeof(word)) {
-		memcpy(&word, s.p + i, sizeof(word));
-		if (word & 0x8080808080808080U) {
-			break;
-		}
-	}
-	return i;
-}
-
-bool ws_utf8_feed(struct ws_utf8 *u, struct span s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		uint8_t c = (uint8_t)s.p[i];
-
-		if (u->left > 0) {
-			if (c < u->min || c > u->max) {
-				return false;
-			}
-			*u = (struct ws_utf8){
-				.left = (uint8_t)(u->left - 1), .min = 0x80, .max = 0xbf
-			};
-		} else if (c < 0x80) {
-			size_t n = ascii_n(span_from(s, i));
-
-			i += n > 0 ? n - 1 : 0;
-		} else if (!utf8_begin(u, c)) {
-			return false;
-		}
-	}
-	return true;
-}
-
 bool ws_close_may_send(uint16_t code)
 {
 	/* 1004 is reserved, 1005, 1006 and 1015 are not for the wire; 1016 to 2999 belong to RFCs
@@ -228,7 +159,7 @@ void ws_mask(char *p, size_t n, const uint8_t mask[4], uint64_t done)
 static enum ws_event close_parse(struct ws_reader *r)
 {
 	struct span s = buf_span(&r->control);
-	struct ws_utf8 utf8 = { .left = 0 };
+	struct utf8 utf8 = { .left = 0 };
 
 	r->code = WS_CLOSE_NONE;
 	if (s.n > 0) {
@@ -240,7 +171,7 @@ static enum ws_event close_parse(struct ws_reader *r)
 			return broken(r, WS_CLOSE_PROTOCOL);
 		}
 		s = span_from(s, CLOSE_CODE_BYTES);
-		if (!ws_utf8_feed(&utf8, s) || utf8.left > 0) {
+		if (!utf8_feed(&utf8, s) || utf8.left > 0) {
 			return broken(r, WS_CLOSE_NOT_UTF8);
 		}
 	}
@@ -281,7 +212,7 @@ static bool frame_begin(struct ws_reader *r)
 	}
 	if (r->frame.opcode != WS_OPCODE_CONTINUATION) {
 		r->is_text = r->frame.opcode == WS_OPCODE_TEXT;
-		r->utf8 = (struct ws_utf8){ .left = 0 };
+		r->utf8 = (struct utf8){ .left = 0 };
 	}
 	return r->frame.length <= r->message.max - r->message.n;
 }
@@ -302,7 +233,7 @@ static enum ws_event payload_feed(struct ws_reader *r, struct span *in)
 	}
 	r->done += n;
 	*in = span_from(*in, n);
-	if (to == &r->message && r->is_text && !ws_utf8_feed(&r->utf8, got)) {
+	if (to == &r->message && r->is_text && !utf8_feed(&r->utf8, got)) {
 		return broken(r, WS_CLOSE_NOT_UTF8);
 	}
 	return r->done == r->frame.length ? frame_end(r) : WS_EVENT_MORE;

@@ -12,6 +12,7 @@
 #include <osbx/buf.h>
 #include <osbx/compiler.h>
 #include <osbx/span.h>
+#include <osbx/utf8.h>
 
 #define WS_HEAD_MAX    14
 #define WS_CONTROL_MAX 125
@@ -45,11 +46,6 @@ enum ws_event {
 	WS_EVENT_BROKEN, /* code to close with; the last event */
 };
 
-struct ws_utf8 {
-	uint8_t left; /* bytes that the begun character still needs */
-	uint8_t min, max;
-};
-
 struct ws_frame {
 	uint64_t length;
 	uint8_t mask[4];
@@ -72,7 +68,7 @@ struct ws_reader {
 	bool is_over;
 	bool is_given; /* message was delivered: forget it */
 	bool is_client;
-	struct ws_utf8 utf8;
+	struct utf8 utf8; /* of the message */
 	/* The event. */
 	struct span payload; /* valid until the next call */
 	uint16_t code;
@@ -95,7 +91,5 @@ void ws_accept_key(struct span key, char out[WS_ACCEPT_SIZE]) NONNULL(2);
 int ws_key_new(char out[WS_KEY_SIZE]) NONNULL(1) MUST_CHECK;
 /* 16 bytes in base64 (RFC 6455 section 4.2.1)? */
 bool ws_key_is_valid(struct span key);
-/* Are these the next bytes of UTF-8? What a character lacks at the end may follow. */
-bool ws_utf8_feed(struct ws_utf8 *u, struct span s) NONNULL(1) MUST_CHECK;
 
 #endif

@@ -2,6 +2,7 @@
 #include <osbx/cleanup.h>
 #include <osbx/compiler.h>
 #include <osbx/span.h>
+#include <osbx/utf8.h>
 
 #include "../unit.h"
 
@@ -125,6 +126,30 @@ START_TEST(utf8_is_strict)
 }
 END_TEST
 
+/* A byte at a time and one character at a time it is the same. */
+START_TEST(utf8_in_pieces)
+{
+	struct span text = span_of(utf8_rows[_i].text);
+	struct utf8 u = { .left = 0 };
+	bool is_valid = true;
+	size_t at = 0;
+
+	for (size_t i = 0; i < text.n && is_valid; i++) {
+		is_valid = utf8_feed(&u, (struct span){ .p = text.p + i, .n = 1 });
+	}
+	ck_assert_int_eq(is_valid && u.left == 0, utf8_rows[_i].is_valid);
+	while (at < text.n) {
+		size_t n = utf8_len(text.p + at, text.n - at);
+
+		if (n == 0) {
+			break;
+		}
+		at += n;
+	}
+	ck_assert_int_eq(at == text.n, utf8_rows[_i].is_valid);
+}
+END_TEST
+
 START_TEST(utf8_stays_inside)
 {
 	/* Valid only with the byte behind the end. */
@@ -148,6 +173,7 @@ int main(void)
 	tcase_add_test(tc, next_needs_no_nul);
 	tcase_add_test(tc, dup_refuses_nul);
 	tcase_add_loop_test(tc, utf8_is_strict, 0, ARRAY_SIZE(utf8_rows));
+	tcase_add_loop_test(tc, utf8_in_pieces, 0, ARRAY_SIZE(utf8_rows));
 	tcase_add_test(tc, utf8_stays_inside);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
