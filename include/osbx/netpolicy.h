@@ -12,7 +12,10 @@
  *
  * An address that is not public (netaddr_kind) or the host's own is reached only by a rule with an
  * address or prefix that allows it, whatever names or the default action say. So a name that
- * answers with 10.0.0.1 needs two rules: users.md's DNS rebinding is closed by default.
+ * answers with 10.0.0.1 needs two rules: users.md's DNS rebinding is closed by default. Such a rule
+ * is meant for such addresses: no prefix that holds a public one ("0.0.0.0/0") allows a private
+ * one, and one of the host's own that is public must be given itself. NETADDR_NOWHERE is never
+ * allowed.
  */
 #ifndef OSBX_NETPOLICY_H
 #define OSBX_NETPOLICY_H
@@ -94,11 +97,11 @@ int netpolicy_parse(const struct json *v, struct netpolicy *out, struct error *e
 /* The same object; "egress" is always an array. */
 void netpolicy_format(const struct netpolicy *p, struct json_writer *w, const char *name)
 		NONNULL(1, 2);
-/* PATCH: v is an array of rules; they come first, duplicates by target (without case) drop out, the
- * first one stays; fallback is kept. "*" sets it. An empty array is ERRC_INVALID. */
+/* PATCH: v is an array of rules; they come first, duplicates by target (its normal form) drop out,
+ * the first one stays; fallback is kept. "*" sets it. An empty array is ERRC_INVALID. */
 int netpolicy_patch(struct netpolicy *p, const struct json *v, struct error *e) MUST_CHECK
 		NONNULL(1, 3);
-/* DELETE: v is an array of targets. *out_n: how many rules went. */
+/* DELETE: v is an array of at least one target. *out_n: how many rules went. */
 int netpolicy_delete(struct netpolicy *p, const struct json *v, size_t *out_n,
 		struct error *e) MUST_CHECK NONNULL(1, 3, 4);
 /* "allow_all" (nothing is denied), "deny_all" (nothing is allowed), else "enforcing". */
@@ -122,11 +125,12 @@ struct netpolicy_flow {
 	size_t names_n;
 };
 
-/* May this connection be made? */
+/* May this connection be made? Of several names each is judged alone, and one is enough. */
 struct netpolicy_verdict netpolicy_check(
 		const struct netpolicy *p, const struct netpolicy_flow *flow) NONNULL(1, 2);
 /* May this address be reached by its rules alone (names do not count): for the one who opens the
- * socket, and does not trust who knows the names. True for public addresses. */
+ * socket, and does not trust who knows the names. Wherever netpolicy_check allows something this
+ * does; a rule that allows a name is one that allows it for all public addresses. */
 bool netpolicy_may_dial(const struct netpolicy *p, const struct netaddr *a, bool is_own,
 		uint16_t port, enum netpolicy_proto proto) NONNULL(1, 2);
 /* May this address be in an answer to the sandbox: could a connection to it be allowed, on some
