@@ -226,7 +226,7 @@ class Finder:
         return None
 
 
-HOOKED = {"matplotlib.pyplot", "IPython.display"}
+HOOKED = {"matplotlib.pyplot", "IPython"}
 
 
 def evaluate(code):
@@ -468,6 +468,10 @@ def rich_bundle(value, include=None, exclude=None):
                 data = data[0]
             if data is not None:
                 found[kind] = data
+    plot = sys.modules.get("matplotlib.pyplot")
+    if plot is not None and isinstance_(value, getattr(plot, "Figure", ())) and not found:
+        found["image/png"] = png_of(value)
+        plot.close(value)
     if "text/plain" not in found:
         found["text/plain"] = repr(value)
     for kind in list(found):
@@ -535,10 +539,14 @@ def show_figures(*_, **__):
         return
     for number in plot.get_fignums():
         figure = plot.figure(number)
-        data = _io.BytesIO()
-        figure.savefig(data, format="png", bbox_inches="tight")
-        tell("D", bounded({"image/png": data.getvalue(), "text/plain": repr(figure)}))
+        tell("D", bounded({"image/png": png_of(figure), "text/plain": repr(figure)}))
     plot.close("all")
+
+
+def png_of(figure):
+    data = _io.BytesIO()
+    figure.savefig(data, format="png", bbox_inches="tight")
+    return data.getvalue()
 
 
 def hook_pyplot(module):
@@ -546,10 +554,13 @@ def hook_pyplot(module):
 
 
 def hook_ipython(_module):
-    shell_make()
+    try:
+        shell_make()
+    except Exception:
+        pass
 
 
-HOOKS = {"matplotlib.pyplot": hook_pyplot, "IPython.display": hook_ipython}
+HOOKS = {"matplotlib.pyplot": hook_pyplot, "IPython": hook_ipython}
 
 
 class Hooked:
@@ -577,9 +588,11 @@ def rich_spec(name, _path, _target):
     return spec
 
 
-# IPython's shell, for what needs it: magics, and IPython.display.
+# IPython's shell, for what needs it: magics, and whoever imports IPython.
 def shell_make():
     global shell
+    import IPython
+
     if shell is not None:
         return
     from IPython.core.displaypub import DisplayPublisher
