@@ -18,6 +18,7 @@
 #include <osbx/cleanup.h>
 #include <osbx/compiler.h>
 #include <osbx/error.h>
+#include <osbx/request.h>
 #include <osbx/strv.h>
 
 /* A key that clients must show (OPEN-SANDBOX-API-KEY). */
@@ -39,7 +40,8 @@ struct api_opts {
 	uint64_t key_sandboxes; /* live ones that were made with one key; 0: no limit */
 	uint64_t key_rate;      /* creations a minute and key; 0: no limit */
 	int64_t timeout_max_ms; /* longest timeout of a create; 0: no limit */
-	char *socket_group;     /* may connect to the default socket (0750, 0660); or NULL */
+	enum spec_network network; /* of sandboxes */
+	char *socket_group;        /* may connect to the default socket (0750, 0660); or NULL */
 };
 
 /* Nothing set but create_wait_ms 20 s and best_effort -1. */

@@ -105,6 +105,7 @@ struct ctl_stats {
 	uint64_t oom_kills;
 	uint64_t io_read_bytes;
 	uint64_t io_write_bytes;
+	uint64_t net_denied; /* how often a private network refused something */
 };
 
 #endif

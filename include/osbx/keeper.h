@@ -17,6 +17,7 @@
 #include <osbx/error.h>
 #include <osbx/execd_proto.h>
 #include <osbx/idmap.h>
+#include <osbx/keeper_net.h>
 #include <osbx/launch.h>
 #include <osbx/state.h>
 
@@ -27,8 +28,9 @@ struct keeper_opts {
 	bool detached;    /* output goes to the log below live_fd, input is empty */
 	bool interactive; /* forward standard input */
 	bool tty;
-	bool own_network; /* the execution API listens on a port inside, too */
-	int in_fd;        /* the caller's descriptors */
+	bool own_network;       /* the execution API listens on a port inside, too */
+	struct keeper_net *net; /* of a private network, ready; NULL: it has another one */
+	int in_fd;              /* the caller's descriptors */
 	int out_fd;
 	int err_fd;
 	int stop_signal;               /* what a stop begins with; killed 10 s later */

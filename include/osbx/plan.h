@@ -54,6 +54,10 @@ bool plan_is_in_tmpfs(const struct plan_input *in, const char *path) NONNULL(1, 
 /* Signal number of an image's StopSignal ("SIGTERM", "TERM", "15", "SIGRTMIN+3"); SIGTERM for NULL
  * and for what is none. */
 int plan_stop_signal(const char *text);
+/* Content of resolv.conf in a private network: its resolver, and in comments what may go out and
+ * how to ask for more, for whoever wonders inside. Caller frees. */
+char *plan_resolv_conf(const struct sandbox_request *req, const struct id *id) MUST_CHECK
+		NONNULL(1, 2);
 /* Default host name of a sandbox into out (LIMIT_NAME_BYTES + 1 bytes): the request's, else the
  * beginning of the id. */
 void plan_hostname(const struct sandbox_request *req, const struct id *id, char *out)

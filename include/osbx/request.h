@@ -15,6 +15,7 @@
 #include <osbx/compiler.h>
 #include <osbx/error.h>
 #include <osbx/json.h>
+#include <osbx/netpolicy.h>
 #include <osbx/registry.h>
 #include <osbx/spec.h>
 #include <osbx/strv.h>
@@ -58,9 +59,12 @@ struct sandbox_request {
 	bool remove; /* nor does the record stay */
 	bool isolation;
 	enum spec_network network;
-	uint64_t caps;  /* workload's mask */
-	char *seccomp;  /* NULL or "default", "unconfined", or a file */
-	char *platform; /* NULL: this machine */
+	bool has_policy;         /* of its own; needs a private network */
+	struct netpolicy policy; /* of a private network */
+	bool any_name;           /* what TLS and HTTP call a server is not checked */
+	uint64_t caps;           /* workload's mask */
+	char *seccomp;           /* NULL or "default", "unconfined", or a file */
+	char *platform;          /* NULL: this machine */
 	enum pull_policy pull;
 	int tls_verify;      /* of a pull; 1, 0, or -1: as configured */
 	uint64_t unpack_max; /* 0: default */
@@ -70,7 +74,8 @@ struct sandbox_request {
 	int best_effort; /* run where a limit is not in force; 1, 0, or -1: as configured */
 };
 
-/* Defaults: network none, capabilities caps_workload_default, a missing image is pulled. */
+/* Defaults: network none, the default policy, capabilities caps_workload_default, a missing image
+ * is pulled. */
 void request_init(struct sandbox_request *r) NONNULL(1);
 void request_done(struct sandbox_request *r);
 AUTO_DEFINE(request, struct sandbox_request, request_done);
@@ -87,9 +92,16 @@ int request_add_env(struct sandbox_request *r, const char *text, struct error *e
 /* A file of such lines; '#' comments and blank lines. */
 int request_add_env_file(struct sandbox_request *r, const char *path, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
-/* "private", "none" or "host". Private is ERRC_UNSUPPORTED until it exists. */
+/* Name of a kind of network, and back: "private", "none" or "host". 0 or -EINVAL. */
+const char *request_network_name(enum spec_network network);
+int request_network_from_name(const char *name, enum spec_network *out_network) MUST_CHECK
+		NONNULL(1, 2);
+/* Such a name. */
 int request_set_network(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
+/* A rule of the network policy, behind those that are there (netpolicy_add). */
+int request_add_rule(struct sandbox_request *r, enum netpolicy_action action, const char *target,
+		struct error *e) MUST_CHECK NONNULL(1, 3, 4);
 /* Add or drop a capability by name, or "all". A capability outside what a sandbox can hold safely
  * is refused with the reason. */
 int request_change_cap(struct sandbox_request *r, const char *name, bool add,

@@ -16,9 +16,3 @@ void templates_absent(struct http_req *rq)
 {
 	api_fail(rq, 501, API_TEMPLATES, "templates are not supported by this server");
 }
-
-void policy_absent(struct http_req *rq)
-{
-	api_fail(rq, 501, API_NOT_SUPPORTED,
-			"this server does not enforce network policies; sandboxes have no network");
-}

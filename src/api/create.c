@@ -217,9 +217,6 @@ static const struct {
 	const char *code;
 	const char *text;
 } missing_parts[] = {
-	{ "networkPolicy", API_INVALID_PARAMETER,
-			"networkPolicy: this server does not enforce network policies; sandboxes "
-			"have no network" },
 	{ "lifecycle", API_INVALID_PARAMETER, "lifecycle: hooks are not supported" },
 };
 
@@ -336,12 +333,75 @@ static int limits_take(const struct wish *w, struct create *c, struct refusal *w
 	return 0;
 }
 
-/* Those of the egress engine, which is not there, are none of the workload's. */
+/* Nothing, null or {}: the default policy. */
+static int policy_take(const struct api_opts *opts, const struct wish *w, struct create *c,
+		struct refusal *why)
+{
+	const struct json *v = json_get(w->body, "networkPolicy");
+	struct netpolicy policy;
+	struct error e = ERROR_INIT;
+
+	c->request.network = opts->network;
+	if (!v || (json_is_object(v) && json_size(v) == 0)) {
+		return 0;
+	}
+	if (!json_is_object(v)) {
+		return refuse_field(why, "networkPolicy", "expected an object");
+	}
+	if (netpolicy_parse(v, &policy, &e) < 0) {
+		const char *colon = strstr(e.text, ": ");
+		autofree char *field = mem_printf("networkPolicy%s%.*s", colon ? "." : "",
+				colon ? (int)(colon - e.text) : 0, e.text);
+
+		return refuse_field(why, field, "%s", colon ? colon + 2 : e.text);
+	}
+	netpolicy_done(&c->request.policy);
+	c->request.policy = policy;
+	c->request.has_policy = true;
+	return opts->network == SPEC_NETWORK_PRIVATE
+			       ? 0
+			       : refuse(why, 400, API_INVALID_PARAMETER,
+						 "networkPolicy: the network of this server's "
+						 "sandboxes is %s",
+						 request_network_name(opts->network));
+}
+
+/* What is known of the settings of the egress engine. None of them has a meaning here: what they
+ * would turn on or off is as it is. */
+static const char *const egress_settings[] = {
+	"LOG_LEVEL",
+	"DNS_UPSTREAM_TIMEOUT",
+	"METRICS_EXTRA_ATTRS",
+	"POLICY_FILE",
+};
+
+/* Those of the egress engine are none of the workload's; without a policy they are left out. */
+static int setting_check(const struct create *c, const char *entry, struct refusal *why)
+{
+	const char *name = str_after(entry, ENV_EGRESS);
+
+	for (size_t i = 0; i < ARRAY_SIZE(egress_settings); i++) {
+		const char *rest = str_after(name, egress_settings[i]);
+
+		if (rest && rest[0] == '=') {
+			return 0;
+		}
+	}
+	return c->request.has_policy ? refuse(why, 400, API_INVALID_PARAMETER,
+						       "env." ENV_EGRESS
+						       "%.*s: not supported by this server",
+						       (int)strcspn(name, "="), name)
+				     : 0;
+}
+
 static int env_take(struct wish *w, struct create *c, struct refusal *why)
 {
 	strv_for_each(&w->env, i) {
-		if (!str_after(w->env.v[i], ENV_EGRESS) &&
-				strv_add(&c->request.env, w->env.v[i]) < 0) {
+		if (str_after(w->env.v[i], ENV_EGRESS)) {
+			if (setting_check(c, w->env.v[i], why) < 0) {
+				return -1;
+			}
+		} else if (strv_add(&c->request.env, w->env.v[i]) < 0) {
 			return refuse_field(why, "env", "too many variables");
 		}
 	}
@@ -456,7 +516,8 @@ int create_parse(const struct api_opts *opts, const struct json *body, struct cr
 	if (extensions_take(&w, &c, out_why) < 0 || form_check(&w, out_why) < 0 ||
 			missing_check(&w, out_why) < 0 || image_take(opts, &w, &c, out_why) < 0 ||
 			platform_take(&w, &c, out_why) < 0 || limits_take(&w, &c, out_why) < 0 ||
-			env_take(&w, &c, out_why) < 0 || metadata_take(&w, &c, out_why) < 0 ||
+			policy_take(opts, &w, &c, out_why) < 0 || env_take(&w, &c, out_why) < 0 ||
+			metadata_take(&w, &c, out_why) < 0 ||
 			timeout_take(opts, &w, &c, out_why) < 0 ||
 			volumes_parse(opts, json_get(body, "volumes"), &c.request, out_why) < 0) {
 		return -1;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <osbx/egress.h>
 #include <osbx/mem.h>
 #include <osbx/str.h>
 
@@ -63,9 +64,23 @@ static int query_check(struct http_req *rq)
 	return 0;
 }
 
+/* Who may ask for a way to the policy may have the token, too. */
+static void add_token(struct json_writer *w, const struct api *api, const struct id *id)
+{
+	AUTO(egress) struct egress g = { .closed = NULL };
+	struct error e = ERROR_INIT;
+
+	if (egress_find(&api->dirs, id, &g, &e) == 0) {
+		json_object_begin(w, "headers");
+		json_add_string(w, EGRESS_TOKEN, g.token);
+		json_object_end(w);
+	}
+}
+
 /* Direct and through the server are the same: this server is the only way in. The mount that the
  * client used is kept, for clients that know only one. */
-static void endpoint_reply(struct http_req *rq, const struct id *id, uint64_t port)
+static void endpoint_reply(
+		const struct api *api, struct http_req *rq, const struct id *id, uint64_t port)
 {
 	AUTO(buf) struct buf out = BUF_INIT(4096);
 	struct json_writer w = JSON_WRITER(&out);
@@ -76,6 +91,9 @@ static void endpoint_reply(struct http_req *rq, const struct id *id, uint64_t po
 
 	json_object_begin(&w, NULL);
 	json_add_string(&w, "endpoint", endpoint);
+	if (port == NETD_PORT) {
+		add_token(&w, api, id);
+	}
 	json_object_end(&w);
 	api_json(rq, 200, &out);
 }
@@ -86,7 +104,7 @@ static void endpoint_work(struct api *api, struct http_req *rq)
 	uint64_t port = 0;
 
 	if (port_read(rq, &port) == 0 && api_find(api, rq, &info) == 0) {
-		endpoint_reply(rq, &info.state.id, port);
+		endpoint_reply(api, rq, &info.state.id, port);
 	}
 }
 
@@ -102,7 +120,7 @@ void endpoint_get(struct http_req *rq)
 		return;
 	}
 	if (api_live_state(api_of(rq), rq, &id, &s) == 0) {
-		endpoint_reply(rq, &id, port);
+		endpoint_reply(api_of(rq), rq, &id, port);
 	} else {
 		api_work_start(rq, endpoint_work);
 	}

@@ -29,7 +29,8 @@ void diagnostics_summary(struct http_req *rq) NONNULL(1);
 void snapshots_absent(struct http_req *rq) NONNULL(1);
 void pools_absent(struct http_req *rq) NONNULL(1);
 void templates_absent(struct http_req *rq) NONNULL(1);
-void policy_absent(struct http_req *rq) NONNULL(1);
+/* networkpolicy.c */
+void sandbox_policy(struct http_req *rq) NONNULL(1);
 /* server.c */
 void health_get(struct http_req *rq) NONNULL(1);
 void version_get(struct http_req *rq) NONNULL(1);

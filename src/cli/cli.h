@@ -28,6 +28,7 @@ extern const struct args_command cmd_rm;         /* cmd_stop.c */
 extern const struct args_command cmd_pause;      /* cmd_stop.c */
 extern const struct args_command cmd_resume;     /* cmd_stop.c */
 extern const struct args_command cmd_renew;      /* cmd_stop.c */
+extern const struct args_command cmd_policy;     /* cmd_policy.c */
 extern const struct args_command cmd_load;       /* cmd_load.c */
 extern const struct args_command cmd_images;     /* cmd_images.c */
 extern const struct args_command cmd_pull;       /* cmd_pull.c */

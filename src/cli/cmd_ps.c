@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include <osbx/clock.h>
+#include <osbx/request.h>
 #include <osbx/str.h>
 
 #include "cli.h"
@@ -136,8 +137,9 @@ static int row_table(const struct sandbox_info *info, struct buf *out)
 		age_format(s->expires_ms - now_ms, left, sizeof(left));
 	}
 	str_printable(s->image ? s->image : "-", image, sizeof(image));
-	return buf_appendf(out, "%.8s  %-20s %-28s %-22s %-6s %s\n", id, s->name ? s->name : "-",
-			image, status, age, left);
+	return buf_appendf(out, "%.8s  %-20s %-28s %-22s %-8s %-6s %s\n", id,
+			s->name ? s->name : "-", image, status, request_network_name(s->network),
+			age, left);
 }
 
 static int list_print(const struct sandbox_list *list, const struct ps_args *args, struct buf *out)
@@ -148,8 +150,8 @@ static int list_print(const struct sandbox_list *list, const struct ps_args *arg
 	if (args->json) {
 		json_array_begin(&w, NULL);
 	} else if (!args->quiet) {
-		r = buf_appendf(out, "%-9s %-20s %-28s %-22s %-6s %s\n", "ID", "NAME", "IMAGE",
-				"STATUS", "AGE", "EXPIRES");
+		r = buf_appendf(out, "%-9s %-20s %-28s %-22s %-8s %-6s %s\n", "ID", "NAME", "IMAGE",
+				"STATUS", "NETWORK", "AGE", "EXPIRES");
 	}
 	for (size_t i = 0; i < list->n && r == 0; i++) {
 		const struct sandbox_info *info = &list->v[i];

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <osbx/config.h>
 #include <osbx/doctor.h>
 #include <osbx/limits.h>
 #include <osbx/log.h>
@@ -31,6 +32,7 @@ struct run_args {
 	struct strv env_files;
 	struct strv cap_add;
 	struct strv cap_drop;
+	bool has_network;
 	bool quiet;
 };
 
@@ -46,7 +48,20 @@ AUTO_DEFINE(run_args, struct run_args, run_args_done);
 
 static int parse_network(void *out, const char *value, struct error *e)
 {
-	return request_set_network(&((struct run_args *)out)->req, value, e);
+	struct run_args *args = out;
+
+	args->has_network = true;
+	return request_set_network(&args->req, value, e);
+}
+
+static int parse_allow(void *out, const char *value, struct error *e)
+{
+	return request_add_rule(&((struct run_args *)out)->req, NETPOLICY_ALLOW, value, e);
+}
+
+static int parse_deny(void *out, const char *value, struct error *e)
+{
+	return request_add_rule(&((struct run_args *)out)->req, NETPOLICY_DENY, value, e);
 }
 
 static int parse_tmpfs(void *out, const char *value, struct error *e)
@@ -116,9 +131,15 @@ static int parse_tls_verify(void *out, const char *value, struct error *e)
 #define ARG(member) offsetof(struct run_args, member)
 
 static const struct args_option run_options[] = {
+	{ "allow", 0, ARGS_CALLBACK, 0, "TARGET",
+			"let it connect to NAME, *.NAME or ADDRESS[/BITS], each [:PORT]; the first "
+			"rule that fits counts",
+			parse_allow },
 	{ "cap-add", 0, ARGS_LIST, ARG(cap_add), "CAP", "give a capability, or ALL", NULL },
 	{ "cap-drop", 0, ARGS_LIST, ARG(cap_drop), "CAP", "take a capability, or ALL", NULL },
 	{ "cpus", 0, ARGS_CALLBACK, 0, "N", "CPU time at most, in CPUs: 0.5, 2", parse_cpus },
+	{ "deny", 0, ARGS_CALLBACK, 0, "TARGET", "do not; '*' is everything that no rule allows",
+			parse_deny },
 	{ "detach", 'd', ARGS_FLAG, ARG(req.detach), NULL,
 			"start it, print its id and leave it alone", NULL },
 	{ "entrypoint", 0, ARGS_STRING, ARG(entrypoint), "PROGRAM",
@@ -140,7 +161,10 @@ static const struct args_option run_options[] = {
 			parse_limits },
 	{ "memory", 0, ARGS_CALLBACK, 0, "SIZE", "memory at most; no swap", parse_memory },
 	{ "name", 0, ARGS_STRING, ARG(name), "NAME", "name, unique among live sandboxes", NULL },
-	{ "network", 0, ARGS_CALLBACK, 0, "none|host", "network (default: none)", parse_network },
+	{ "network", 0, ARGS_CALLBACK, 0, "private|none|host", "network (default: private)",
+			parse_network },
+	{ "no-name-check", 0, ARGS_FLAG, ARG(req.any_name), NULL,
+			"do not check what TLS and HTTP call a server", NULL },
 	{ "pids-limit", 0, ARGS_CALLBACK, 0, "N", "processes and threads at most", parse_pids },
 	{ "platform", 0, ARGS_STRING, ARG(platform), "OS/ARCH",
 			"choose this platform of an index instead of the machine's", NULL },
@@ -257,6 +281,26 @@ static int input_check(const struct run_args *a, struct error *e)
 	return 0;
 }
 
+/* A policy means the network that enforces it; without one the configuration has a say. */
+static int network_choose(struct run_args *a, struct error *e)
+{
+	AUTO(config) struct config c = { .unpack_max = 0 };
+
+	if (a->has_network) {
+		return 0;
+	}
+	if (a->req.has_policy || a->req.any_name) {
+		a->req.network = SPEC_NETWORK_PRIVATE;
+		return 0;
+	}
+	config_init(&c);
+	if (config_load(&c, e) < 0) {
+		return -1;
+	}
+	a->req.network = c.network;
+	return 0;
+}
+
 static int args_to_request(struct run_args *a, char *const *operands, struct error *e)
 {
 	struct sandbox_request *r = &a->req;
@@ -269,7 +313,7 @@ static int args_to_request(struct run_args *a, char *const *operands, struct err
 	r->user = mem_strdup(a->user);
 	r->workdir = mem_strdup(a->workdir);
 	if (command_add(a, operands, e) < 0 || env_add(a, e) < 0 || caps_add(a, e) < 0 ||
-			request_validate(r, e) < 0) {
+			network_choose(a, e) < 0 || request_validate(r, e) < 0) {
 		return -1;
 	}
 	return input_check(a, e) < 0 ? -1 : tty_check(a, e);

@@ -131,6 +131,7 @@ static int opts_make(const struct serve_args *a, struct api_opts *o, struct erro
 		o->create_wait_ms = c.serve_create_wait_ms;
 	}
 	o->timeout_max_ms = c.timeout_max_ms;
+	o->network = c.network;
 	o->sandboxes_max = a->max_sandboxes ? a->max_sandboxes : c.serve_sandboxes_max;
 	o->key_sandboxes = a->key_sandboxes;
 	o->key_rate = a->rate;

@@ -69,6 +69,7 @@ static int print_json(const struct id *id, const struct ctl_stats *s, struct buf
 	add_number(&w, "oomKills", s->oom_kills);
 	add_number(&w, "ioReadBytes", s->io_read_bytes);
 	add_number(&w, "ioWriteBytes", s->io_write_bytes);
+	add_number(&w, "netDenied", s->net_denied);
 	json_object_end(&w);
 	return w.failed ? -1 : buf_append_str(out, "\n");
 }

@@ -30,6 +30,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_pause,
 	&cmd_resume,
 	&cmd_renew,
+	&cmd_policy,
 	&cmd_pull,
 	&cmd_load,
 	&cmd_save,

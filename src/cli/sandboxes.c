@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <osbx/clock.h>
+#include <osbx/egress.h>
 #include <osbx/execd_proto.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
+#include <osbx/request.h>
 #include <osbx/str.h>
 
 #include "cli.h"
@@ -88,6 +90,18 @@ static void add_execd(struct json_writer *w, const struct sandbox_state *s, cons
 	json_object_end(w);
 }
 
+/* What may go out, as it is on record. */
+static void add_egress(
+		struct json_writer *w, const struct sandbox_state *s, const struct dirs *dirs)
+{
+	AUTO(egress) struct egress g = { .closed = NULL };
+	struct error e = ERROR_INIT;
+
+	if (s->network == SPEC_NETWORK_PRIVATE && egress_find(dirs, &s->id, &g, &e) == 0) {
+		egress_format(&g, w, "egress");
+	}
+}
+
 void sandbox_info_format(const struct sandbox_info *info, const struct json *request,
 		const struct dirs *dirs, struct json_writer *w)
 {
@@ -107,7 +121,9 @@ void sandbox_info_format(const struct sandbox_info *info, const struct json *req
 	json_add_u64(w, "keeperPid", (uint64_t)s->keeper_pid);
 	json_add_string(w, "cgroup", s->cgroup);
 	add_missing(w, &s->limits_missing);
+	json_add_string(w, "network", request_network_name(s->network));
 	if (dirs) {
+		add_egress(w, s, dirs);
 		add_execd(w, s, dirs->runtime);
 	}
 	if (request) {

@@ -9,6 +9,7 @@
 #include <osbx/idmap.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
+#include <osbx/request.h>
 #include <osbx/str.h>
 
 static int set_limits(void *out, const char *arg, const char *value, struct error *e)
@@ -28,11 +29,10 @@ static int set_network(void *out, const char *arg, const char *value, struct err
 	struct config *c = out;
 
 	(void)arg;
-	if (!str_eq(value, "none") && !str_eq(value, "host")) {
-		return error_set(e, ERRC_INVALID, "network: expected none or host");
-	}
-	c->network = str_eq(value, "host") ? SPEC_NETWORK_HOST : SPEC_NETWORK_NONE;
-	return 0;
+	return request_network_from_name(value, &c->network) < 0
+			       ? error_set(e, ERRC_INVALID,
+						 "network: expected private, none or host")
+			       : 0;
 }
 
 static int set_range(void *out, const char *arg, const char *value, struct error *e)

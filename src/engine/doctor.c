@@ -85,6 +85,9 @@ void doctor_run(struct doctor_report *out_report)
 	autofree struct doctor_facts *f = doctor_facts_read();
 
 	f->features_n = features_find(f->features);
+	if (f->map_error.code == ERRC_OK) {
+		(void)!doctor_network_try(&f->map, &f->net_error);
+	}
 	doctor_check(f, out_report->works ? NULL : &failure, &out_report->checks);
 	if (!out_report->works) {
 		step_explain(out_report, f, &failure);

@@ -298,6 +298,11 @@ static bool cgroup_is_partly_there(const struct doctor_facts *f)
 	return cgroup_is_partial(f) && !cgroup_is_partly_delegated(f);
 }
 
+static bool network_fails(const struct doctor_facts *f)
+{
+	return f->net_error.code != ERRC_OK;
+}
+
 static bool session_ends(const struct doctor_facts *f)
 {
 	return f->uid != 0 && f->systemd && !f->linger;
@@ -475,6 +480,10 @@ const struct doctor_finding doctor_findings[] = {
 	{ DOCTOR_PART_CGROUP, cgroup_is_partly_there,
 			"version 2 has no {controllers} here: sandboxes cannot be limited in that",
 			NULL, { 0 } },
+	{ DOCTOR_PART_NETWORK, network_fails,
+			"{network}: only sandboxes with --network none or host can start",
+			"{sudo}modprobe -a nf_tables nft_chain_nat nft_redir nft_reject_inet",
+			{ 0 } },
 	{ DOCTOR_PART_SESSION, session_ends, "a logout ends what {user} runs in the background",
 			"loginctl enable-linger {user}", { 0 } },
 	{ DOCTOR_PART_LIBRARIES, library_is_missing, "{libraries}", "{sudo}apt install {packages}",

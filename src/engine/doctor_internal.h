@@ -109,8 +109,9 @@ struct doctor_facts {
 	/* places */
 	struct doctor_place store;
 	struct doctor_place runtime;
-	bool store_maps;     /* id-mapped mounts were tried and work there */
-	bool store_unmapped; /* … and do not */
+	bool store_maps;        /* id-mapped mounts were tried and work there */
+	bool store_unmapped;    /* … and do not */
+	struct error net_error; /* of a private network that was tried */
 	struct doctor_cgroup cgroup;
 	size_t features_n;
 	struct feature features[FEATURES_MAX];
@@ -133,6 +134,8 @@ void doctor_read_version(const struct utsname *uts, const char *signature, struc
 /* Try them in a child that may be killed for it. */
 void doctor_probe_all(int out_errnos[DOCTOR_PROBE_COUNT]) NONNULL(1);
 const char *doctor_probe_name(enum doctor_probe probe);
+/* Make a private network, with nobody in it. */
+int doctor_network_try(const struct idmap *map, struct error *e) MUST_CHECK NONNULL(1, 2);
 /* Name of a file system type, "file system 0x…" for unknown ones, into out. */
 void doctor_fs_name(uint64_t type, char out[DOCTOR_WORD_MAX]) NONNULL(2);
 /* Is this type known to be refused as the upper directory of an overlay? */

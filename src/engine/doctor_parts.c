@@ -93,6 +93,12 @@ static char *describe_cgroup(const struct doctor_facts *f)
 			f->cgroup.scope ? "scopes of systemd" : "writable", f->cgroup.controllers);
 }
 
+static char *describe_network(const struct doctor_facts *f)
+{
+	(void)f;
+	return mem_strdup("can be made, with a policy");
+}
+
 static char *describe_session(const struct doctor_facts *f)
 {
 	return mem_strdup(f->uid == 0  ? "root's processes outlive a logout"
@@ -132,6 +138,7 @@ const struct doctor_part_row doctor_parts[DOCTOR_PART_COUNT] = {
 	[DOCTOR_PART_OVERLAY] = { "overlay", describe_overlay },
 	[DOCTOR_PART_MAPPED] = { "id-mapped mounts", describe_mapped },
 	[DOCTOR_PART_CGROUP] = { "cgroup", describe_cgroup },
+	[DOCTOR_PART_NETWORK] = { "private network", describe_network },
 	[DOCTOR_PART_SESSION] = { "session", describe_session },
 	[DOCTOR_PART_LIBRARIES] = { "libraries", describe_libraries },
 	[DOCTOR_PART_CLOCK] = { "clock", describe_clock },

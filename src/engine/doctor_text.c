@@ -144,6 +144,14 @@ static char *value_ids(const struct doctor_facts *f)
 	return mem_strdup(text);
 }
 
+static char *value_network(const struct doctor_facts *f)
+{
+	char text[ERROR_TEXT_MAX + 128];
+
+	error_render(&f->net_error, text, sizeof(text));
+	return mem_strdup(text);
+}
+
 /* The first call that is refused. */
 static char *value_call(const struct doctor_facts *f)
 {
@@ -217,6 +225,7 @@ static const struct {
 	{ "gids", value_gids },
 	{ "helper", value_helper },
 	{ "ids", value_ids },
+	{ "network", value_network },
 	{ "label", value_label },
 	{ "last", value_last },
 	{ "limit", value_limit },

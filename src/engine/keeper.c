@@ -312,6 +312,7 @@ static void pidfd_on_ready(struct loop *loop, struct loop_source *src, uint32_t 
 
 	k->stage = KEEPER_DEAD;
 	keeper_ttl_stop(k);
+	keeper_net_stop(k->opts.net);
 	loop_remove(k->loop, &k->expiry);
 	loop_remove(k->loop, &k->grace);
 	if (k->ctl) {
@@ -478,6 +479,7 @@ void keeper_free(struct keeper *k)
 	}
 	ctl_free(k->ctl);
 	keeper_ttl_stop(k);
+	keeper_net_stop(k->opts.net);
 	console_free(k->console);
 	logpump_free(k->pump);
 	loop_free(k->loop);
@@ -539,6 +541,9 @@ int keeper_start(struct keeper *k, const struct launch *launch, struct error *e)
 	}
 	if (r == 0) {
 		r = loop_add(k->loop, &k->pidfd, launch->pidfd, EPOLLIN, pidfd_on_ready);
+	}
+	if (r == 0 && k->opts.net) {
+		r = keeper_net_start(k->opts.net, k->loop);
 	}
 	if (r < 0) {
 		return error_sys(e, -r, "watch the sandbox");

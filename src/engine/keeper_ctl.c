@@ -187,6 +187,9 @@ static int request_stat(struct client *c, const struct packet *p, struct error *
 
 	(void)p;
 	stats_read(k->opts.cgroup->dir_fd, &stats);
+	if (k->opts.net) {
+		stats.net_denied = keeper_net_denied(k->opts.net);
+	}
 	/* Without a control group, or its controller, only PID 1 can count. */
 	if (stats.pids == UINT64_MAX && !k->paused && k->stage == KEEPER_RUNNING) {
 		return count_start(c, &stats, e);

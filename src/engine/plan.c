@@ -104,6 +104,9 @@ static int env_build(const struct plan_input *in, struct strv *env)
 
 		r = strv_env_set(env, entry);
 	}
+	if (r == 0 && in->req->network == SPEC_NETWORK_PRIVATE) {
+		r = strv_env_set(env, "OSBX_NETWORK=private");
+	}
 	/* An image may not know the caller's terminal; the host's own programs do. */
 	if (r == 0 && in->req->tty && in->img->is_host && in->term && is_plain_term(in->term)) {
 		r = env_default(env, "TERM", in->term);

@@ -26,6 +26,7 @@ void request_init(struct sandbox_request *r)
 		.tls_verify = -1,
 		.best_effort = -1,
 	};
+	netpolicy_init(&r->policy);
 }
 
 void request_done(struct sandbox_request *r)
@@ -57,6 +58,7 @@ void request_done(struct sandbox_request *r)
 	strv_done(&r->groups);
 	strv_done(&r->labels);
 	strv_done(&r->extensions);
+	netpolicy_done(&r->policy);
 	*r = (struct sandbox_request){ .volumes_n = 0 };
 }
 
@@ -254,19 +256,46 @@ int request_add_env_file(struct sandbox_request *r, const char *path, struct err
 	return 0;
 }
 
+static const char *const network_names[] = {
+	[SPEC_NETWORK_NONE] = "none",
+	[SPEC_NETWORK_HOST] = "host",
+	[SPEC_NETWORK_PRIVATE] = "private",
+};
+_Static_assert(ARRAY_SIZE(network_names) == SPEC_NETWORK_COUNT, "network_names is complete");
+
+const char *request_network_name(enum spec_network network)
+{
+	assert((unsigned int)network < SPEC_NETWORK_COUNT);
+	return network_names[network];
+}
+
+int request_network_from_name(const char *name, enum spec_network *out_network)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(network_names); i++) {
+		if (str_eq(network_names[i], name)) {
+			*out_network = (enum spec_network)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 int request_set_network(struct sandbox_request *r, const char *text, struct error *e)
 {
-	if (str_eq(text, "none")) {
-		r->network = SPEC_NETWORK_NONE;
-	} else if (str_eq(text, "host")) {
-		r->network = SPEC_NETWORK_HOST;
-	} else if (str_eq(text, "private")) {
-		(void)error_set(e, ERRC_UNSUPPORTED, "private networks are not there yet");
-		return error_hint(e, "\"none\" (default) and \"host\" are");
-	} else {
+	if (request_network_from_name(text, &r->network) < 0) {
 		(void)error_set(e, ERRC_INVALID, "%s: unknown network", text);
-		return error_hint(e, "\"none\" (default) and \"host\" are known");
+		return error_hint(e, "\"private\", \"none\" and \"host\" are known");
 	}
+	return 0;
+}
+
+int request_add_rule(struct sandbox_request *r, enum netpolicy_action action, const char *target,
+		struct error *e)
+{
+	if (netpolicy_add(&r->policy, action, target, e) < 0) {
+		return -1;
+	}
+	r->has_policy = true;
 	return 0;
 }
 

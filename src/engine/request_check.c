@@ -228,6 +228,16 @@ static int check_limits(const struct sandbox_request *r, struct error *e)
 	return 0;
 }
 
+static int check_network(const struct sandbox_request *r, struct error *e)
+{
+	if (r->network == SPEC_NETWORK_PRIVATE || (!r->has_policy && !r->any_name)) {
+		return 0;
+	}
+	(void)error_set(e, ERRC_INVALID, "network %s: no policy is enforced there",
+			request_network_name(r->network));
+	return error_hint(e, "a policy needs the private network");
+}
+
 static int (*const checks[])(const struct sandbox_request *r, struct error *e) = {
 	check_image,
 	check_command,
@@ -240,6 +250,7 @@ static int (*const checks[])(const struct sandbox_request *r, struct error *e) =
 	check_platform,
 	check_mounts,
 	check_limits,
+	check_network,
 };
 
 int request_validate(const struct sandbox_request *r, struct error *e)

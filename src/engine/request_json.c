@@ -20,13 +20,6 @@
 
 #define TIMEOUT_MAX_MS (366LL * 24 * 3600 * 1000 * 100)
 
-static const char *const network_names[] = {
-	[SPEC_NETWORK_NONE] = "none",
-	[SPEC_NETWORK_HOST] = "host",
-	[SPEC_NETWORK_PRIVATE] = "private",
-};
-_Static_assert(ARRAY_SIZE(network_names) == SPEC_NETWORK_COUNT, "network_names is complete");
-
 static const char *const pull_names[] = {
 	[PULL_MISSING] = "missing",
 	[PULL_ALWAYS] = "always",
@@ -121,7 +114,11 @@ void request_format(const struct sandbox_request *req, struct json_writer *w, co
 	json_add_bool(w, "detach", req->detach);
 	json_add_bool(w, "remove", req->remove);
 	json_add_bool(w, "isolation", req->isolation);
-	json_add_string(w, "network", network_names[req->network]);
+	json_add_string(w, "network", request_network_name(req->network));
+	if (req->has_policy) {
+		netpolicy_format(&req->policy, w, "policy");
+	}
+	json_add_bool(w, "anyName", req->any_name);
 	write_caps(w, req->caps);
 	write_text(w, "seccomp", req->seccomp);
 	write_text(w, "platform", req->platform);
@@ -235,12 +232,25 @@ static int name_read(const struct json *v, const char *const *names, size_t n, s
 
 static int read_network(const struct json *v, void *out, struct error *e)
 {
-	int i = name_read(v, network_names, ARRAY_SIZE(network_names), e);
+	const char *text = json_string(v);
 
-	if (i >= 0) {
-		*(enum spec_network *)out = (enum spec_network)i;
+	return text && request_network_from_name(text, out) == 0
+			       ? 0
+			       : error_set(e, ERRC_INVALID, "unknown value");
+}
+
+static int read_policy(const struct json *v, void *out, struct error *e)
+{
+	struct sandbox_request *r = out;
+	struct netpolicy policy;
+
+	if (netpolicy_parse(v, &policy, e) < 0) {
+		return -1;
 	}
-	return i < 0 ? -1 : 0;
+	netpolicy_done(&r->policy);
+	r->policy = policy;
+	r->has_policy = true;
+	return 0;
 }
 
 static int read_pull(const struct json *v, void *out, struct error *e)
@@ -377,6 +387,8 @@ static const struct jsondec_field request_fields[] = {
 	{ "remove", JSONDEC_BOOL, FIELD(remove), 0, 0, NULL, NULL },
 	{ "isolation", JSONDEC_BOOL, FIELD(isolation), 0, 0, NULL, NULL },
 	{ "network", JSONDEC_CUSTOM, FIELD(network), 0, 0, NULL, read_network },
+	{ "policy", JSONDEC_CUSTOM, 0, 0, 0, NULL, read_policy },
+	{ "anyName", JSONDEC_BOOL, FIELD(any_name), 0, 0, NULL, NULL },
 	{ "capabilities", JSONDEC_CUSTOM, FIELD(caps), 0, 0, NULL, read_caps },
 	{ "seccomp", JSONDEC_CUSTOM, FIELD(seccomp), 0, 0, NULL, read_text },
 	{ "platform", JSONDEC_CUSTOM, FIELD(platform), 0, 0, NULL, read_text },

@@ -81,6 +81,11 @@ static int pending_record(struct sandbox *s, struct error *e)
 			state_save(&s->state, s->record.live_fd, false, e) < 0) {
 		return -1;
 	}
+	/* Clients ask for the token while it is pending. */
+	if (s->req->network == SPEC_NETWORK_PRIVATE &&
+			egress_save(&s->egress, s->record.live_fd, e) < 0) {
+		return -1;
+	}
 	return s->opts->on_pending(s->opts->ctx, &s->record.id, e);
 }
 
@@ -156,6 +161,10 @@ static int phase_name(struct sandbox *s, struct error *e)
 	s->state.retained = s->req->detach && !s->req->remove;
 	s->state.kept = s->req->keep;
 	s->state.renew_ms = s->req->renew_ms;
+	s->state.network = s->req->network;
+	s->egress.policy = s->req->policy;
+	s->egress.binds_names = !s->req->any_name;
+	egress_set_token(&s->egress);
 	s->state.keeper_pid = getpid();
 	return strv_add_all(&s->state.labels, strv_get(&s->req->labels)) < 0
 			       ? error_set(e, ERRC_LIMIT, "more than %d labels", LIMIT_LABELS)
@@ -190,6 +199,7 @@ static int phase_plan(struct sandbox *s, struct error *e)
 		.term = getenv("TERM"),
 	};
 	AUTO(host_network) struct host_network net = { .hosts = NULL };
+	autofree char *resolv_conf = NULL;
 
 	if (s->req->network == SPEC_NETWORK_HOST) {
 		if (host_network_read(&net, e) < 0) {
@@ -197,6 +207,9 @@ static int phase_plan(struct sandbox *s, struct error *e)
 		}
 		in.hosts = net.hosts;
 		in.resolv_conf = net.resolv_conf;
+	} else if (s->req->network == SPEC_NETWORK_PRIVATE) {
+		resolv_conf = plan_resolv_conf(s->req, &s->record.id);
+		in.resolv_conf = resolv_conf;
 	}
 	if (plan_process(&in, &s->process, e) < 0 || token_take(s, e) < 0 ||
 			plan_spec(&in, &s->spec, e) < 0 ||
@@ -322,6 +335,14 @@ static int keeper_on_started(void *ctx, struct error *e)
 	return r;
 }
 
+/* While netd starts, the child goes on. */
+static int launch_attach_net(void *ctx, int userns_fd, int netns_fd, struct error *e)
+{
+	const struct sandbox *s = ctx;
+
+	return s->net ? keeper_net_begin(s->net, s->record.live_fd, userns_fd, netns_fd, e) : 0;
+}
+
 /* While the child mounts. */
 static int launch_record_pid(void *ctx, pid_t pid, struct error *e)
 {
@@ -343,6 +364,7 @@ static int launch_before_up(void *ctx, int control_fd, struct error *e)
 		.interactive = s->req->interactive,
 		.tty = s->req->tty,
 		.own_network = s->req->network != SPEC_NETWORK_HOST,
+		.net = s->net,
 		.in_fd = s->opts->in_fd,
 		.out_fd = s->opts->out_fd,
 		.err_fd = s->opts->err_fd,
@@ -365,7 +387,26 @@ static int launch_before_up(void *ctx, int control_fd, struct error *e)
 	/* From here on the record keeps the image. */
 	fd_close(&s->hold_fd);
 	s->keeper = keeper_new(&opts, e);
-	return s->keeper ? keeper_queue(s->keeper, control_fd, e) : -1;
+	if (!s->keeper || (s->net && keeper_net_wait(s->net, e) < 0)) {
+		return -1;
+	}
+	return keeper_queue(s->keeper, control_fd, e);
+}
+
+/* Early: it starts beside the sandbox. */
+static int net_prepare(struct sandbox *s, struct error *e)
+{
+	const struct keeper_net_opts opts = {
+		.policy = &s->egress.policy,
+		.binds_names = s->egress.binds_names,
+		.token = s->egress.token,
+	};
+
+	if (s->req->network != SPEC_NETWORK_PRIVATE) {
+		return 0;
+	}
+	s->net = keeper_net_new(&opts, e);
+	return s->net ? 0 : -1;
 }
 
 static int phase_launch(struct sandbox *s, struct error *e)
@@ -378,14 +419,15 @@ static int phase_launch(struct sandbox *s, struct error *e)
 	s->holds_signals = true;
 	const struct launch_ops ops = {
 		.on_clone = launch_on_clone,
+		.attach_net = launch_attach_net,
 		.record_pid = launch_record_pid,
 		.before_up = launch_before_up,
 		.ctx = s,
 	};
 
 	limits_prepare(s);
-	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0 ||
-			limits_apply(s, e) < 0) {
+	if (net_prepare(s, e) < 0 || programs_make(s, e) < 0 ||
+			cgroup_start(&s->record.id, &s->cgroup, e) < 0 || limits_apply(s, e) < 0) {
 		return -1;
 	}
 	s->state.cgroup = cgroup_path(&s->cgroup);
@@ -491,6 +533,7 @@ static int sandbox_clean(struct sandbox *s, const struct error *failure, struct 
 	/* Last: until here no signal ends this process half-way. */
 	s->expired = is_expired(s);
 	keeper_free(TAKE_PTR(s->keeper));
+	keeper_net_free(TAKE_PTR(s->net));
 	if (s->holds_signals) {
 		(void)sigprocmask(SIG_SETMASK, &s->mask_before, NULL);
 	}
@@ -509,6 +552,7 @@ static void sandbox_done(struct sandbox *s)
 		explicit_bzero(s->token, strlen(s->token));
 	}
 	free(s->token);
+	explicit_bzero(s->egress.token, sizeof(s->egress.token));
 	state_done(&s->state);
 	record_done(&s->record);
 	image_free(s->img);

@@ -7,6 +7,7 @@
 
 #include <osbx/cgroup.h>
 #include <osbx/dirs.h>
+#include <osbx/egress.h>
 #include <osbx/error.h>
 #include <osbx/execd_proto.h>
 #include <osbx/idmap.h>
@@ -41,6 +42,8 @@ struct sandbox {
 	struct cgroup cgroup;
 	struct launch launch;
 	struct keeper *keeper;
+	struct keeper_net *net; /* of a private network */
+	struct egress egress;   /* as it begins; its policy is the request's, borrowed */
 	int64_t stage_begin_us;
 	int64_t stage_us[STATE_STAGE_COUNT]; /* before there is a state, and until it runs */
 	bool best_effort;                    /* limits that cannot be enforced are left out */

@@ -28,6 +28,7 @@
 #include <osbx/jsondec.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
+#include <osbx/request.h>
 #include <osbx/state.h>
 #include <osbx/str.h>
 
@@ -248,6 +249,7 @@ int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct e
 	json_add_string(&w, "reason", s->reason);
 	json_add_string(&w, "message", s->message);
 	json_add_string(&w, "cgroup", s->cgroup);
+	json_add_string(&w, "network", request_network_name(s->network));
 	json_add_bool(&w, "retained", s->retained);
 	json_add_bool(&w, "kept", s->kept);
 	json_add_u64(&w, "keeperPid", (uint64_t)s->keeper_pid);
@@ -288,6 +290,7 @@ struct state_document {
 	char *reason;
 	char *message;
 	char *cgroup;
+	enum spec_network network;
 	bool retained;
 	bool kept;
 	uint64_t keeper_pid;
@@ -317,6 +320,15 @@ static void document_done(struct state_document *d)
 }
 AUTO_DEFINE(document, struct state_document, document_done);
 
+static int read_network(const struct json *v, void *out, struct error *e)
+{
+	const char *text = json_string(v);
+
+	return text && request_network_from_name(text, out) == 0
+			       ? 0
+			       : error_set(e, ERRC_INVALID, "unknown value");
+}
+
 #define FIELD(member) offsetof(struct state_document, member)
 
 #define STAGE(name, stage)                                                               \
@@ -345,6 +357,7 @@ static const struct jsondec_field state_fields[] = {
 	{ "limitsMissing", JSONDEC_STRV, FIELD(limits_missing), 0, LIMIT_STATE_BYTES, NULL, NULL },
 	{ "message", JSONDEC_STRING, FIELD(message), 0, 0, NULL, NULL },
 	{ "cgroup", JSONDEC_STRING, FIELD(cgroup), 0, 0, NULL, NULL },
+	{ "network", JSONDEC_CUSTOM, FIELD(network), 0, 0, NULL, read_network },
 	{ "retained", JSONDEC_BOOL, FIELD(retained), 0, 0, NULL, NULL },
 	{ "kept", JSONDEC_BOOL, FIELD(kept), 0, 0, NULL, NULL },
 	{ "keeperPid", JSONDEC_U64, FIELD(keeper_pid), 0, INT32_MAX, NULL, NULL },
@@ -379,6 +392,7 @@ static int document_take(struct state_document *d, struct sandbox_state *out_sta
 		.reason = TAKE_PTR(d->reason),
 		.message = TAKE_PTR(d->message),
 		.cgroup = TAKE_PTR(d->cgroup),
+		.network = d->network,
 		.retained = d->retained,
 		.kept = d->kept,
 		.keeper_pid = (pid_t)d->keeper_pid,

@@ -182,6 +182,8 @@ class Place:
         for path in (self.dir, self.tmpfs, self.dir / "home", self.tmpfs / "runtime"):
             path.mkdir(mode=0o700)
             os.chown(path, self.actor.uid, self.actor.gid)
+        # As all peers, unless a row says otherwise.
+        (self.dir / "osbx.conf").write_text("[sandbox]\nnetwork=none\n")
         self.prepared = set()  # names of peers
         self._fresh = 0
 
@@ -191,7 +193,7 @@ class Place:
             "PATH": PATH, "LANG": "C.UTF-8", "HOME": home, "USER": self.actor.name,
             "LOGNAME": self.actor.name, "XDG_RUNTIME_DIR": runtime, "TMPDIR": str(self.dir),
             "OSBX_ROOT": str(self.dir / "osbx"), "OSBX_RUNTIME": runtime + "/osbx",
-            "OSBX_CONFIG": "/dev/null",
+            "OSBX_CONFIG": str(self.dir / "osbx.conf"),
         }
 
     def fresh(self, tmpfs):

@@ -72,7 +72,7 @@ for shell in bash zsh fish; do
 	fi
 	offers $shell 'osbx ver' 'version' 'a command'
 	offers $shell 'osbx gc --k' '--kept' 'an option'
-	offers $shell 'osbx run --network ' 'host none' 'values of an option'
+	offers $shell 'osbx run --network ' 'host none private' 'values of an option'
 	offers $shell 'osbx run -it --network h' 'host' 'values behind other options'
 	offers $shell 'osbx run @' '@host' 'the image of this machine'
 	offers $shell 'osbx rmi d' 'deb:12 dir: docker-archive:' 'names of images'

@@ -38,7 +38,7 @@ is "$err" '' 'nothing on standard error'
 for step in directories filter volumes store image sources name plan launch run; do
 	like "$out" "^ok +$step: [0-9.]+ ms$" "step $step is named"
 done
-for part in kernel 'user namespaces' AppArmor seccomp /proc ids store 'runtime directory' overlay 'id-mapped mounts' cgroup session libraries clock; do
+for part in kernel 'user namespaces' AppArmor seccomp /proc ids store 'runtime directory' overlay 'id-mapped mounts' cgroup 'private network' session libraries clock; do
 	like "$out" "^(ok|note) +$part: ." "part $part is named"
 done
 like "$out" 'osbx works here\.$' 'the verdict is the last line'

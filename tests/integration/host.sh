@@ -51,7 +51,7 @@ osbx run --read-only @host -- sh -c 'touch /etc/x 2>&1; touch /tmp/x && echo fin
 like "$(echo $out)" 'Read-only file system fine' "--read-only"
 osbx run --network host @host -- cat /etc/resolv.conf
 is "$out" "$(cat /etc/resolv.conf 2>/dev/null)" "with the machine's network, its resolver"
-osbx run @host -- cat /etc/resolv.conf
+osbx run --network none @host -- cat /etc/resolv.conf
 is "$out" "" "without, none"
 # Made once, whole.
 is "$(ls -d "$OSBX_ROOT"/layers/*/host-1 | wc -l)" 1 "one skeleton"

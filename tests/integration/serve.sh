@@ -175,15 +175,13 @@ for path in "/v1/sandboxes/../../etc" "/v1/sandboxes/%2e%2e%2f%2e%2e" "/v1/sandb
 done
 
 # What is not supported says so.
-api POST /v1/sandboxes "$(body '"networkPolicy":{"defaultAction":"deny"}')"
-is "$status" 400 "a network policy is refused, not ignored"
 api POST /v1/sandboxes '{"image":'
 is "$status" 422 "half a document"
 api POST /v1/sandboxes "$(body | sed 's/"uri":"[^"]*"/"uri":"no.such.registry.invalid\/x"/')"
 like "$status $(field .code)" '^(500|503) SANDBOX::IMAGE_PULL_FAILED$' "an image that cannot be had"
 api POST /v1/sandboxes "$(body | sed 's/\["sleep","1000"\]/["no-such-program"]/')"
 is "$status $(field .code)" "400 SANDBOX::INVALID_ENTRYPOINT" "a command that is not there"
-for path in /v1/pools /v1/templates /v1/snapshots "/v1/sandboxes/$id/networkpolicy"; do
+for path in /v1/pools /v1/templates /v1/snapshots; do
 	api GET "$path"
 	is "$status $(field '.code | type')" "501 string" "$path is not supported"
 done

@@ -69,6 +69,73 @@ START_TEST(never_expires)
 }
 END_TEST
 
+START_TEST(network_policies)
+{
+	static const struct {
+		const char *text;
+		bool has_policy;
+		size_t rules;
+	} rows[] = {
+		{ "null", false, 0 },
+		{ "{}", false, 0 },
+		{ "{\"defaultAction\":\"deny\"}", true, 0 },
+		{ "{\"egress\":[{\"action\":\"allow\",\"target\":\"*.a.test\"},{\"action\":"
+		  "\"deny\",\"target\":\"b.test\"}]}",
+				true, 2 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		autofree char *text = mem_printf(
+				"{" IMAGE LIMITS "\"networkPolicy\":%s," ENTRY "}", rows[i].text);
+		AUTO(create) struct create c = { .has_credential = false };
+		struct api_opts opts;
+		struct refusal why;
+
+		api_opts_init(&opts);
+		opts.network = SPEC_NETWORK_PRIVATE;
+		ck_assert_msg(parsed(&opts, text, &c, &why) == 0, "%s", why.text);
+		ck_assert_int_eq(c.request.network, SPEC_NETWORK_PRIVATE);
+		ck_assert_int_eq(c.request.has_policy, rows[i].has_policy);
+		ck_assert_uint_eq(c.request.policy.n, rows[i].rules);
+		ck_assert_int_eq(c.request.policy.fallback,
+				rows[i].has_policy ? NETPOLICY_DENY : NETPOLICY_ALLOW);
+	}
+}
+END_TEST
+
+START_TEST(network_policies_that_cannot_be)
+{
+	static const struct {
+		const char *text;
+		enum spec_network network;
+		int status;
+		const char *field;
+	} rows[] = {
+		{ "\"networkPolicy\":7,", SPEC_NETWORK_PRIVATE, 422, "networkPolicy" },
+		{ "\"networkPolicy\":{\"egress\":[{\"action\":\"allow\"}]},", SPEC_NETWORK_PRIVATE,
+				422, "networkPolicy.egress[0].target" },
+		{ "\"networkPolicy\":{\"defaultAction\":\"deny\"},", SPEC_NETWORK_NONE, 400, "" },
+		{ "\"networkPolicy\":{\"defaultAction\":\"deny\"},", SPEC_NETWORK_HOST, 400, "" },
+		{ "\"env\":{\"OPENSANDBOX_EGRESS_NEW\":\"x\"},\"networkPolicy\":{\"defaultAction\":"
+		  "\"deny\"},",
+				SPEC_NETWORK_PRIVATE, 400, "" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		autofree char *text = mem_printf("{" IMAGE LIMITS "%s" ENTRY "}", rows[i].text);
+		AUTO(create) struct create c = { .has_credential = false };
+		struct api_opts opts;
+		struct refusal why;
+
+		api_opts_init(&opts);
+		opts.network = rows[i].network;
+		ck_assert_int_eq(parsed(&opts, text, &c, &why), -1);
+		ck_assert_msg(why.status == rows[i].status, "%s: %d", text, why.status);
+		ck_assert_str_eq(why.field, rows[i].field);
+	}
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	static const struct {
@@ -267,6 +334,8 @@ int main(void)
 
 	tcase_add_test(tc, usual);
 	tcase_add_test(tc, never_expires);
+	tcase_add_test(tc, network_policies);
+	tcase_add_test(tc, network_policies_that_cannot_be);
 	tcase_add_test(tc, refusals);
 	tcase_add_test(tc, longest);
 	tcase_add_test(tc, host_volumes);

@@ -361,6 +361,11 @@ static void no_library(struct doctor_facts *f)
 	f->features[0].found = false;
 }
 
+static void no_network(struct doctor_facts *f)
+{
+	(void)error_sys(&f->net_error, EPROTONOSUPPORT, "private network: load its rules");
+}
+
 static void wrong_clock(struct doctor_facts *f)
 {
 	f->wall_ms = 1000;
@@ -484,6 +489,8 @@ static const struct row {
 	{ "no library", no_library, 0, "libraries", DOCTOR_NOTE,
 			"libarchive.so.13 is missing: images cannot be unpacked",
 			"sudo apt install libarchive13" },
+	{ "no network", no_network, 0, "private network", DOCTOR_NOTE,
+			"load its rules: Protocol not supported: only", "sudo modprobe" },
 	{ "wrong clock", wrong_clock, 0, "clock", DOCTOR_NOTE, "1970-01-01", "sudo timedatectl" },
 };
 

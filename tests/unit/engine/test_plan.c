@@ -229,6 +229,40 @@ START_TEST(says_where_the_working_directory_may_be_made)
 }
 END_TEST
 
+START_TEST(says_inside_what_the_network_is)
+{
+	AUTO(fixture) struct fixture f = { .id = { "" } };
+	AUTO(execd_process) struct execd_process p = { .caps = 0 };
+	struct error e = ERROR_INIT;
+
+	fixture_init(&f);
+	process_plan(&f, &p);
+	ck_assert_ptr_null(strv_env_find(&p.env, "OSBX_NETWORK"));
+	execd_process_done(&p);
+	p = (struct execd_process){ .caps = 0 };
+	f.req.network = SPEC_NETWORK_PRIVATE;
+	process_plan(&f, &p);
+	ck_assert_str_eq(strv_env_find(&p.env, "OSBX_NETWORK"), "private");
+	ck_assert_int_eq(request_add_rule(&f.req, NETPOLICY_DENY, "*", &e), 0);
+	for (int i = 0; i < 70; i++) {
+		autofree char *name = mem_printf("a%d.test", i);
+
+		ck_assert_int_eq(request_add_rule(&f.req, NETPOLICY_ALLOW, name, &e), 0);
+	}
+	autofree char *text = plan_resolv_conf(&f.req, &f.id);
+	const char *at = strstr(text, "nameserver");
+
+	ck_assert_str_eq(at, "nameserver 192.0.0.1\n");
+	ck_assert_ptr_nonnull(strstr(text, "#   allow a0.test\n"));
+	ck_assert_ptr_nonnull(strstr(text, "#   ...\n#   deny everything else\n"));
+	ck_assert_ptr_null(strstr(text, "a69.test"));
+	/* Whoever reads it as resolv.conf, reads one line. */
+	for (const char *line = text; line < at; line = strchr(line, '\n') + 1) {
+		ck_assert_int_eq(line[0], '#');
+	}
+}
+END_TEST
+
 START_TEST(names_the_host_in_the_environment)
 {
 	AUTO(fixture) struct fixture f = { .id = { "" } };
@@ -375,6 +409,7 @@ int main(void)
 	tcase_add_loop_test(tc, chooses_the_working_directory, 0, ARRAY_SIZE(cwd_cases));
 	tcase_add_loop_test(tc, says_where_the_working_directory_may_be_made, 0,
 			ARRAY_SIZE(make_cases));
+	tcase_add_test(tc, says_inside_what_the_network_is);
 	tcase_add_test(tc, names_the_host_in_the_environment);
 	tcase_add_loop_test(
 			tc, passes_the_terminal_to_the_hosts_programs, 0, ARRAY_SIZE(term_cases));

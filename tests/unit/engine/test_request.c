@@ -272,12 +272,27 @@ START_TEST(knows_networks)
 	ck_assert_int_eq(r.network, SPEC_NETWORK_HOST);
 	ck_assert_int_eq(request_set_network(&r, "none", &e), 0);
 	ck_assert_int_eq(r.network, SPEC_NETWORK_NONE);
-	ck_assert_int_eq(request_set_network(&r, "private", &e), -1);
-	ck_assert_int_eq(e.code, ERRC_UNSUPPORTED);
-	error_clear(&e);
+	ck_assert_int_eq(request_set_network(&r, "private", &e), 0);
+	ck_assert_int_eq(r.network, SPEC_NETWORK_PRIVATE);
 	ck_assert_int_eq(request_set_network(&r, "bridge", &e), -1);
 	ck_assert_int_eq(e.code, ERRC_INVALID);
-	ck_assert_int_eq(r.network, SPEC_NETWORK_NONE);
+	ck_assert_int_eq(r.network, SPEC_NETWORK_PRIVATE);
+}
+END_TEST
+
+START_TEST(collects_rules)
+{
+	AUTO(request) struct sandbox_request r = { .caps = 0 };
+	struct error e = ERROR_INIT;
+
+	request_init(&r);
+	ck_assert(!r.has_policy);
+	ck_assert_int_eq(request_add_rule(&r, NETPOLICY_DENY, "*", &e), 0);
+	ck_assert_int_eq(request_add_rule(&r, NETPOLICY_ALLOW, "a.test", &e), 0);
+	ck_assert(r.has_policy && r.policy.fallback == NETPOLICY_DENY);
+	ck_assert_uint_eq(r.policy.n, 1);
+	ck_assert_int_eq(request_add_rule(&r, NETPOLICY_ALLOW, "no name", &e), -1);
+	ck_assert_int_eq(e.code, ERRC_INVALID);
 }
 END_TEST
 
@@ -339,6 +354,7 @@ int main(void)
 	tcase_add_test(tc, names_the_line_of_a_bad_variable);
 	tcase_add_test(tc, bounds_files_of_variables);
 	tcase_add_test(tc, knows_networks);
+	tcase_add_test(tc, collects_rules);
 	tcase_add_test(tc, changes_capabilities);
 	tcase_add_loop_test(tc, refuses_unsafe_capabilities, 0, ARRAY_SIZE(refused_caps));
 	suite_add_tcase(s, tc);

@@ -54,7 +54,10 @@ static void fill(struct sandbox_request *r)
 	r->detach = true;
 	r->remove = true;
 	r->isolation = true;
-	r->network = SPEC_NETWORK_HOST;
+	r->network = SPEC_NETWORK_PRIVATE;
+	ck_assert_int_eq(request_add_rule(r, NETPOLICY_DENY, "*", &e), 0);
+	ck_assert_int_eq(request_add_rule(r, NETPOLICY_ALLOW, "*.a.test", &e), 0);
+	r->any_name = true;
 	r->caps = CAPS_BIT(0) | CAPS_BIT(13);
 	r->seccomp = mem_strdup("unconfined");
 	r->platform = mem_strdup("linux/arm64");
@@ -87,7 +90,10 @@ START_TEST(everything_comes_back)
 	ck_assert_str_eq(out.entrypoint, "");
 	ck_assert(out.detach && out.remove && out.keep);
 	ck_assert_uint_eq(out.caps, in.caps);
-	ck_assert_int_eq(out.network, SPEC_NETWORK_HOST);
+	ck_assert_int_eq(out.network, SPEC_NETWORK_PRIVATE);
+	ck_assert(out.has_policy && out.any_name);
+	ck_assert_int_eq(out.policy.fallback, NETPOLICY_DENY);
+	ck_assert_str_eq(out.policy.rules[0].target, "*.a.test");
 	ck_assert_int_eq(out.pull, PULL_NEVER);
 	ck_assert_int_eq(out.tls_verify, 0);
 	ck_assert_int_eq(out.timeout_ms, 789);
@@ -102,6 +108,7 @@ START_TEST(what_is_not_said_is_default)
 	ck_assert_int_eq(parse("{\"image\":\"x\"}", &out, &e), 0);
 	ck_assert_uint_eq(out.caps, caps_workload_default);
 	ck_assert_int_eq(out.network, SPEC_NETWORK_NONE);
+	ck_assert(!out.has_policy && out.policy.fallback == NETPOLICY_ALLOW);
 	ck_assert_int_eq(out.tls_verify, -1);
 	ck_assert_ptr_null(out.entrypoint);
 	ck_assert_int_eq(out.timeout_ms, 0);
@@ -124,6 +131,9 @@ static const struct {
 	{ "{\"image\":\"x\",\"command\":\"sh\"}", ERRC_INVALID },
 	{ "{\"image\":\"x\",\"command\":[1]}", ERRC_INVALID },
 	{ "{\"image\":\"x\",\"network\":\"bridge\"}", ERRC_INVALID },
+	{ "{\"image\":\"x\",\"network\":\"host\",\"policy\":{}}", ERRC_INVALID },
+	{ "{\"image\":\"x\",\"policy\":{}}", ERRC_INVALID },
+	{ "{\"image\":\"x\",\"network\":\"none\",\"anyName\":true}", ERRC_INVALID },
 	{ "{\"image\":\"x\",\"pull\":true}", ERRC_INVALID },
 	{ "{\"image\":\"x\",\"tlsVerify\":1}", ERRC_INVALID },
 	{ "{\"image\":\"x\",\"capabilities\":[\"CAP_NOTHING\"]}", ERRC_INVALID },

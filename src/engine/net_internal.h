@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net_internal - the host's side of a private network: what is the host's own (net_route.c), which
+ * resolvers it has (net_resolvers.c), and when they change (net_watch.c).
+ */
+#ifndef OSBX_ENGINE_NET_INTERNAL_H
+#define OSBX_ENGINE_NET_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <osbx/compiler.h>
+#include <osbx/loop.h>
+#include <osbx/netaddr.h>
+#include <osbx/netd.h>
+#include <osbx/span.h>
+
+/* Does the host itself, or a whole network at once, answer at this address? Asks the kernel's
+ * routes, so it holds for addresses that came a moment ago. 1, 0 (also where no route leads) or
+ * -errno. */
+int net_route_is_own(const struct netaddr *a) MUST_CHECK NONNULL(1);
+
+#define NET_RESOLV_CONF "/etc/resolv.conf"
+
+struct net_resolvers {
+	uint32_t n;
+	struct sockaddr_storage addrs[NETD_RESOLVERS_MAX]; /* port 53 */
+	socklen_t lens[NETD_RESOLVERS_MAX];
+};
+
+/* Name servers of resolv.conf(5), in its order; what is none is passed over. */
+void net_resolvers_parse(struct span text, struct net_resolvers *out_r) NONNULL(2);
+/* The same of a file; without one there are none. */
+void net_resolvers_read(const char *path, struct net_resolvers *out_r) NONNULL(1, 2);
+bool net_resolvers_eq(const struct net_resolvers *a, const struct net_resolvers *b) NONNULL(1, 2);
+/* UDP sockets connected to them, the caller's. How many, some may be missing at the end: where no
+ * route leads there is no socket. Their order is kept, r is reduced to what is there. */
+uint32_t net_resolvers_open(struct net_resolvers *r, int out_fds[NETD_RESOLVERS_MAX]) NONNULL(1, 2);
+
+/* Tells when a file, or what its links lead to, is another one or has other content. */
+struct net_watch {
+	struct loop *loop;
+	const char *path;
+	int64_t look_ms; /* between two looks, where nothing can be heard */
+	int fd;          /* inotify, or -1: it is looked at now and then */
+	struct loop_source source;
+	struct loop_source timer;
+	struct stat last;
+	void (*on_change)(void *ctx);
+	void *ctx;
+};
+
+/* Begin; fields loop, path, look_ms, on_change and ctx are set. */
+void net_watch_start(struct net_watch *w) NONNULL(1);
+/* No effect when it was never begun (loop NULL). */
+void net_watch_stop(struct net_watch *w) NONNULL(1);
+
+#endif
