@@ -24,6 +24,7 @@ static const struct builtin builtins[] = {
 	[SECFILTER_CHILD] = BUILTIN(filter_child),
 	[SECFILTER_UNPACK] = BUILTIN(filter_unpack),
 	[SECFILTER_FETCH] = BUILTIN(filter_fetch),
+	[SECFILTER_NETD] = BUILTIN(filter_netd),
 };
 _Static_assert(ARRAY_SIZE(builtins) == SECFILTER_KIND_COUNT, "one program per kind");
 

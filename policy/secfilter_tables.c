@@ -302,6 +302,31 @@ static const struct filter_rule fetch_rules[] = {
 			.action = KILL },
 };
 
+/* The helper between a sandbox and the network: it moves bytes between descriptors that it has or
+ * is given. No call of these names a file, a process or a namespace, or makes a socket. */
+static const struct filter_rule netd_rules[] = {
+	{ "accept accept4 close fcntl ftruncate getpeername getsockname getsockopt lseek memfd_create pipe2 "
+	  "pread64 pwrite64 read readv recvfrom recvmsg sendmsg sendto setsockopt shutdown splice write "
+	  "writev",
+			.action = ALLOW },
+	{ "epoll_create1 epoll_ctl epoll_pwait epoll_wait poll ppoll timerfd_create timerfd_gettime "
+	  "timerfd_settime",
+			.action = ALLOW },
+	{ "brk clock_getres clock_gettime exit exit_group futex getpid getrandom gettid gettimeofday "
+	  "madvise mremap munmap restart_syscall rseq rt_sigaction rt_sigprocmask rt_sigreturn "
+	  "sched_yield sigaltstack time",
+			.action = ALLOW },
+	{ "mmap mprotect pkey_mprotect", CASES(no_exec_cases), ALLOW },
+	{ "tgkill", CASES(fetch_tgkill_cases), ERRNO(EPERM) },
+	/* No honest path leads here. */
+	{ "add_key bind bpf chroot clone connect execve execveat fork init_module finit_module "
+	  "io_uring_setup keyctl kexec_load kill mount open open_by_handle_at openat openat2 "
+	  "perf_event_open personality pidfd_getfd pidfd_open pivot_root process_vm_readv "
+	  "process_vm_writev ptrace request_key setns setresuid setuid socket socketpair unshare "
+	  "umount2 userfaultfd vfork",
+			.action = KILL },
+};
+
 #define RULES(r) .rules = (r), .rules_n = sizeof(r) / sizeof((r)[0])
 #define OVER(r)  .over = (r), .over_n = sizeof(r) / sizeof((r)[0])
 
@@ -316,5 +341,6 @@ const struct filter_profile filter_profiles[] = {
 	{ "child", RULES(child_rules), .action = ALLOW },
 	{ "unpack", RULES(unpack_rules), .action = ERRNO(ENOSYS) },
 	{ "fetch", RULES(fetch_rules), .action = ERRNO(ENOSYS) },
+	{ "netd", RULES(netd_rules), .action = ERRNO(ENOSYS) },
 };
 const size_t filter_profiles_n = sizeof(filter_profiles) / sizeof(filter_profiles[0]);

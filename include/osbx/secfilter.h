@@ -33,6 +33,7 @@ enum secfilter_kind {
 				       * A few instructions, so that it costs next to nothing. */
 	SECFILTER_UNPACK,             /* osbx unpack, once its libraries are loaded */
 	SECFILTER_FETCH,              /* osbx fetch, the same */
+	SECFILTER_NETD,               /* osbx netd, once it listens */
 	SECFILTER_KIND_COUNT,
 };
 
