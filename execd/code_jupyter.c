@@ -367,7 +367,7 @@ static void on_message(struct websocket *ws, void *ctx, bool is_text, struct spa
 	if (!is_text || buf_append(&text, data.p, data.n) < 0) {
 		return;
 	}
-	jupyter_text_fix(&text);
+	json_mend(&text);
 	AUTO(json) struct json *document = json_parse(buf_span(&text), &e);
 
 	if (document) {

@@ -42,10 +42,6 @@ void jupyter_languages_list(const struct json *specs, struct buf *out) NONNULL(2
 /* May this string stand in a path as it is? */
 bool jupyter_id_is_valid(const char *id);
 
-/* In a message of JSON, what our reader refuses though servers send it: a NUL and half a surrogate
- * pair become U+FFFD. In place. */
-void jupyter_text_fix(struct buf *text) NONNULL(1);
-
 /* A message to a kernel. */
 struct jupyter_request {
 	const char *session; /* makes, with n, the id of the message */

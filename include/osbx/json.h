@@ -21,6 +21,9 @@ struct json; /* a value; all others of its document are borrowed from the root *
 
 /* Parse a whole document. Root owned by the caller, NULL on failure (ERRC_INVALID). */
 struct json *json_parse(struct span text, struct error *e) MUST_CHECK NONNULL(2);
+/* Before parsing what is not ours: a NUL and half a surrogate pair in a string, which others write
+ * and json_parse refuses, become U+FFFD. In place. */
+void json_mend(struct buf *text) NONNULL(1);
 void json_free(struct json *root);
 AUTO_DEFINE_PTR(json, struct json, json_free);
 /* The same for a document that holds secrets: it is overwritten first. */

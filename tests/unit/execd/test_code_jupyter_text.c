@@ -94,31 +94,6 @@ START_TEST(ids)
 }
 END_TEST
 
-static const char *const fixes[][2] = {
-	{ "a", "a" },
-	{ "\\u0000", "\\ufffd" },
-	{ "\\\\u0000", "\\\\u0000" },
-	{ "\\\\\\u0000", "\\\\\\ufffd" },
-	{ "\\ud83d\\ude00", "\\ud83d\\ude00" },
-	{ "\\ud83d\\u0041", "\\ufffd\\u0041" },
-	{ "\\ud83d", "\\ufffd" },
-	{ "\\uDe00x", "\\ufffdx" },
-	{ "\\ud83d\\ud83d\\ude00", "\\ufffd\\ud83d\\ude00" },
-	{ "\\u00", "\\u00" },
-	{ "\\", "\\" },
-	{ "\\uzzzz\\u0000", "\\uzzzz\\ufffd" },
-};
-
-START_TEST(what_our_reader_refuses)
-{
-	AUTO(buf) struct buf text = BUF_INIT(100);
-
-	ck_assert_int_eq(buf_append_str(&text, fixes[_i][0]), 0);
-	jupyter_text_fix(&text);
-	ck_assert_str_eq(text.p, fixes[_i][1]);
-}
-END_TEST
-
 START_TEST(requests)
 {
 	AUTO(buf) struct buf out = BUF_INIT(4096);
@@ -218,7 +193,6 @@ int main(void)
 	tcase_add_loop_test(tc, where_a_server_is, 0, ARRAY_SIZE(places));
 	tcase_add_test(tc, kernels);
 	tcase_add_test(tc, ids);
-	tcase_add_loop_test(tc, what_our_reader_refuses, 0, ARRAY_SIZE(fixes));
 	tcase_add_test(tc, requests);
 	tcase_add_loop_test(tc, preludes, 0, ARRAY_SIZE(wishes));
 	tcase_add_test(tc, variables_that_cannot_be_set);
