@@ -40,6 +40,42 @@ START_TEST(frames_are_bare_json)
 }
 END_TEST
 
+/* Text as it came: several lines in one event, a character that is cut waits for its rest. */
+START_TEST(text_as_it_came)
+{
+	struct event_text text = { .cut_n = 0 };
+	struct events ev = events_of(&out, 0, 1);
+
+	event_piece(&ev, "stdout", &text, span_of("a\nb\xe2\x82"));
+	event_piece(&ev, "stdout", &text, span_of(""));
+	event_piece(&ev, "stdout", &text, span_of("\xac<"));
+	event_piece(&ev, "stdout", &text, span_of("\xe2"));
+	ck_assert_uint_eq(ev.eid, 2);
+	event_piece_end(&ev, "stdout", &text);
+	event_piece_end(&ev, "stdout", &text);
+	ck_assert_int_eq(buf_append(&out, "", 1), 0);
+	expect("{\"type\":\"stdout\",\"text\":\"a\\nb\",\"timestamp\":1,\"eid\":1}\n\n"
+	       "{\"type\":\"stdout\",\"text\":\"\xe2\x82\xac\\u003c\",\"timestamp\":1,\"eid\":2}\n\n"
+	       "{\"type\":\"stdout\",\"text\":\"\xef\xbf\xbd\",\"timestamp\":1,\"eid\":3}\n\n");
+}
+END_TEST
+
+START_TEST(results)
+{
+	struct events ev = events_of(&out, 0, 1);
+
+	event_count(&ev, 7);
+	event_status(&ev, "error");
+	event_json(&ev, "result", "results",
+			span_of("{\"text\":\"\xe2\x80\xa8 \xc2\x85\xe2\x80\xa9\xe2\x80\xaa\xc2\"}"));
+	ck_assert_int_eq(buf_append(&out, "", 1), 0);
+	expect("{\"type\":\"execution_count\",\"execution_count\":7,\"timestamp\":1,\"eid\":1}\n\n"
+	       "{\"type\":\"status\",\"text\":\"error\",\"timestamp\":1,\"eid\":2}\n\n"
+	       "{\"type\":\"result\",\"results\":{\"text\":\"\\u2028 \\u0085\\u2029\xe2\x80\xaa\xc2\"},"
+	       "\"timestamp\":1,\"eid\":3}\n\n");
+}
+END_TEST
+
 /* Text of bytes, in pieces of a size. Caller frees. */
 static char *encoded(struct span bytes, size_t piece)
 {
@@ -340,6 +376,8 @@ int main(void)
 	TCase *tc = tcase_create("all");
 
 	tcase_add_test(tc, frames_are_bare_json);
+	tcase_add_test(tc, text_as_it_came);
+	tcase_add_test(tc, results);
 	tcase_add_loop_test(tc, texts_are_json_however_they_are_cut, 0,
 			sizeof(texts) / sizeof(texts[0]));
 	tcase_add_test(tc, borders_of_utf8);
