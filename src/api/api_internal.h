@@ -106,7 +106,8 @@ int api_find(struct api *api, struct http_req *rq, struct sandbox_info *out_info
 		NONNULL(1, 2, 3);
 
 /* The same as its record in the runtime directory says it, without clearing up behind a keeper that
- * is dead: quick enough for the loop. -1: there is none, nothing has been answered. */
+ * is dead: quick enough for the loop. 0, -ENOENT: there is none, or -errno; nothing has been
+ * answered. */
 int api_live_state(const struct api *api, const struct http_req *rq, struct id *out_id,
 		struct sandbox_state *out_state) MUST_CHECK NONNULL(1, 2, 3, 4);
 

@@ -90,6 +90,28 @@ static void fail_proxy(struct http_req *rq, enum http_proxy_failure why)
 	api_fail(rq, table[why].status, table[why].code, "%s", table[why].text);
 }
 
+/* To a client, a sandbox that cannot be looked at for now must not be one that is gone. */
+static void fail_busy(struct http_req *rq, int r)
+{
+	http_reply_field(rq, "Retry-After", "1");
+	api_fail(rq, 503, "SERVER_BUSY", "this server has no room for the request: %s",
+			strerror(-r));
+}
+
+static void fail_connect(struct http_req *rq, int r)
+{
+	/* EAGAIN: the queue of who is to accept is full. */
+	static const int passing[] = { EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN };
+
+	for (size_t i = 0; i < ARRAY_SIZE(passing); i++) {
+		if (r == -passing[i]) {
+			fail_busy(rq, r);
+			return;
+		}
+	}
+	fail_proxy(rq, HTTP_PROXY_CONNECT);
+}
+
 /* "/sandboxes/ID/proxy/PORT", with the mount that was used: what a Location is below. Caller frees.
  */
 static char *prefix_of(const struct http_req *rq)
@@ -251,7 +273,7 @@ static void dial_start(struct api *api, struct http_req *rq, const struct id *id
 
 	if (r < 0) {
 		fd_close(&sock);
-		fail_proxy(rq, HTTP_PROXY_CONNECT);
+		fail_connect(rq, r);
 		return;
 	}
 	struct passage *p = mem_new(struct passage);
@@ -330,8 +352,14 @@ void sandbox_proxy(struct http_req *rq)
 	struct id id;
 	uint16_t port = 0;
 
-	if (api_live_state(api, rq, &id, &s) < 0) {
+	int found = api_live_state(api, rq, &id, &s);
+
+	if (found == -ENOENT) {
 		api_fail(rq, 404, API_NOT_FOUND, "no such sandbox");
+		return;
+	}
+	if (found < 0) {
+		fail_busy(rq, found);
 		return;
 	}
 	if (param_port(rq, &port) < 0) {
@@ -349,7 +377,7 @@ void sandbox_proxy(struct http_req *rq)
 	int fd = live_connect(api, &id, EXECD_SOCKET, SOCK_STREAM);
 
 	if (fd < 0) {
-		fail_proxy(rq, HTTP_PROXY_CONNECT);
+		fail_connect(rq, fd);
 		return;
 	}
 	passage_begin(api, rq, port, fd);

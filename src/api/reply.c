@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -226,14 +227,17 @@ int api_live_state(const struct api *api, const struct http_req *rq, struct id *
 	struct error e = ERROR_INIT;
 
 	if (!text || !id_is_valid(text)) {
-		return -1;
+		return -ENOENT;
 	}
 	autofree char *path = mem_printf("sandboxes/%s", text);
 	autoclose int fd = fd_open_at(
 			api->dirs.runtime_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
-	if (fd < 0 || state_load(fd, out_state, &e) < 0) {
-		return -1;
+	if (fd < 0) {
+		return fd;
+	}
+	if (state_load(fd, out_state, &e) < 0) {
+		return e.code == ERRC_NOT_FOUND ? -ENOENT : e.code == ERRC_SYSTEM ? -e.sysno : -EIO;
 	}
 	memcpy(out_id->text, text, sizeof(out_id->text));
 	return 0;

@@ -152,34 +152,55 @@ static int paths_check(const struct volume *v, struct refusal *why)
 	return 0;
 }
 
+static bool is_way_out(int r)
+{
+	return r == -ELOOP || r == -EXDEV;
+}
+
+static int host_refuse(const struct volume *v, const char *path, int r, struct refusal *why)
+{
+	if (is_way_out(r)) {
+		return refuse(why, 400, "VOLUME::HOST_PATH_NOT_ALLOWED",
+				"volume %s: %.200s: a link leads out of the directories that this "
+				"server allows (--host-path)",
+				v->name, path);
+	}
+	return refuse(why, 400, "VOLUME::HOST_PATH_CREATE_FAILED", "volume %s: %.200s: %s", v->name,
+			path, strerror(-r));
+}
+
+/* fd, or -errno. */
+static int made_beneath(int base_fd, const char *path)
+{
+	int fd = path_open_beneath(base_fd, path[0] ? path : "/", O_PATH, 0);
+
+	return fd == -ENOENT ? path_mkdirs_beneath(base_fd, path, 0755) : fd;
+}
+
 /* A directory that is missing is made, as the reference does; links lead nowhere meanwhile. */
 static int host_make(
 		const struct volume *v, const char *base, const char *path, struct refusal *why)
 {
 	autoclose int base_fd = fd_open(base, O_PATH | O_DIRECTORY, 0);
-	const char *rest = path + strlen(base);
-	autoclose int fd =
-			base_fd < 0 ? base_fd
-				    : path_open_beneath(base_fd, rest[0] ? rest : "/", O_PATH, 0);
 
-	if (fd == -ENOENT) {
-		fd = path_mkdirs_beneath(base_fd, rest, 0755);
+	if (base_fd < 0) {
+		return host_refuse(v, base, base_fd, why);
 	}
-	if (fd >= 0 && v->sub_path && v->sub_path[0]) {
-		autoclose int sub_fd = path_open_beneath(fd, v->sub_path, O_PATH, 0);
+	autoclose int fd = made_beneath(base_fd, path + strlen(base));
 
-		if (sub_fd == -ENOENT) {
-			sub_fd = path_mkdirs_beneath(fd, v->sub_path, 0755);
-		}
-		if (sub_fd < 0) {
-			return refuse(why, 400, "VOLUME::INVALID_SUB_PATH",
-					"volume %s: subPath %.200s: %s", v->name, v->sub_path,
-					strerror(-sub_fd));
-		}
+	if (fd < 0) {
+		return host_refuse(v, path, fd, why);
 	}
-	return fd < 0 ? refuse(why, 400, "VOLUME::HOST_PATH_CREATE_FAILED", "volume %s: %.200s: %s",
-					v->name, path, strerror(-fd))
-		      : 0;
+	if (!v->sub_path || !v->sub_path[0]) {
+		return 0;
+	}
+	autoclose int sub_fd = made_beneath(fd, v->sub_path);
+
+	return sub_fd < 0 ? refuse(why, 400, "VOLUME::INVALID_SUB_PATH",
+					    "volume %s: subPath %.200s: %s", v->name, v->sub_path,
+					    is_way_out(sub_fd) ? "a link leads out of the volume"
+							       : strerror(-sub_fd))
+			  : 0;
 }
 
 static void volume_add(struct sandbox_request *req, struct volume *v, const char *base, char *path)
