@@ -27,6 +27,7 @@ struct run_request {
 	struct context_request context;
 	char *code;
 	uint64_t timeout_ms;
+	uint64_t memory;
 };
 
 static void run_request_done(struct run_request *r)
@@ -57,6 +58,8 @@ static const struct jsondec_field run_fields[] = {
 	{ "code", JSONDEC_STRING, offsetof(struct run_request, code), JSONDEC_REQUIRED,
 			CODE_TEXT_MAX, NULL, NULL },
 	{ "timeout", JSONDEC_U64, offsetof(struct run_request, timeout_ms), 0, INT64_MAX / 4, NULL,
+			NULL },
+	{ "memory", JSONDEC_U64, offsetof(struct run_request, memory), 0, INT64_MAX / 4, NULL,
 			NULL },
 	{ NULL, JSONDEC_STRING, 0, 0, 0, NULL, NULL },
 };
@@ -327,7 +330,13 @@ void code_post(struct http_req *rq)
 		answer_busy(rq, c);
 		return;
 	}
-	code_run_begin(c, rq, TAKE_PTR(r.code), (int64_t)r.timeout_ms);
+	const struct code_run init = {
+		.code = TAKE_PTR(r.code),
+		.timeout_ms = (int64_t)r.timeout_ms,
+		.memory = r.memory,
+	};
+
+	code_run_begin(c, rq, &init);
 }
 
 static void ender_on_close(struct http_req *rq)

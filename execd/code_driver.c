@@ -20,22 +20,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/mem.h>
+#include <osbx/path.h>
 #include <osbx/str.h>
 
 #include "code_driver.h"
 
-#define OUT_MAX  (CODE_TEXT_MAX + 64U)
-#define FD_FIRST 3
-#define OOM_KILL "oom_kill "
+#define OUT_MAX        (CODE_TEXT_MAX + 64U)
+#define FD_FIRST       3
+#define MEMORY_LOOK_MS 20
+#define OOM_KILL       "oom_kill "
 
 static void driver_free(struct driver *d)
 {
+	loop_remove(d->execd->loop, &d->memory);
 	driver_close(d);
 	buf_done(&d->pipes[0].late);
 	buf_done(&d->pipes[1].late);
@@ -145,8 +150,8 @@ static void process_on_started(void *ctx, pid_t pid, int master_fd)
 {
 	struct driver *d = ctx;
 
-	(void)pid;
 	(void)master_fd;
+	d->pid = pid;
 	if (!d->context) {
 		return;
 	}
@@ -303,9 +308,55 @@ static int driver_start(struct code_context *c, struct error *e)
 	return 0;
 }
 
+/* Bytes of memory that a process has; 0: nobody knows. */
+static uint64_t memory_of(const struct execd *x, pid_t pid)
+{
+	char text[96];
+
+	(void)snprintf(text, sizeof(text), "/proc/%d/statm", pid);
+	autoclose int fd = path_open_nolink(x->root_fd, text, O_RDONLY, 0);
+	ssize_t n = fd < 0 ? fd : fd_read(fd, text, sizeof(text) - 1);
+	struct span rest = { .p = text, .n = n > 0 ? (size_t)n : 0 };
+	struct span word;
+	uint64_t pages = 0;
+
+	/* All of it, then what is in memory: proc(5). */
+	if (span_next(&rest, ' ', &word) && span_next(&rest, ' ', &word)) {
+		autofree char *number = span_dup(word);
+
+		(void)!(number && str_to_u64(number, UINT32_MAX, &pages) == 0);
+	}
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void memory_on_time(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct driver *d = container_of(src, struct driver, memory);
+	const struct code_run *r = d->context ? d->context->run : NULL;
+
+	(void)events;
+	if (!r || r->memory == 0) {
+		return; /* the next run with a limit looks again */
+	}
+	if (memory_of(d->execd, d->pid) <= r->memory) {
+		loop_timer(loop, src, clock_boot_ms() + MEMORY_LOOK_MS, memory_on_time);
+		return;
+	}
+	autofree char *text = mem_printf("the interpreter had more than the %llu bytes of memory "
+					 "of this run and was killed",
+			(unsigned long long)r->memory);
+
+	code_ended(d->context, CODE_KERNEL_DIED, text);
+}
+
 static void driver_run(struct code_context *c)
 {
 	struct driver *d = c->backend_state;
+
+	if (c->run->memory > 0) {
+		loop_timer(d->execd->loop, &d->memory, clock_boot_ms() + MEMORY_LOOK_MS,
+				memory_on_time);
+	}
 
 	d->oom_kills = oom_kills(d->execd);
 	driver_tell_late(d);

@@ -28,9 +28,11 @@ struct driver {
 	struct execd *execd;
 	struct code_context *context; /* NULL: it is being killed */
 	uint32_t tag;
-	bool is_ready; /* HELLO has come */
-	bool has_run;  /* a run waits for that */
-	bool has_sync; /* the pipes must be empty before anything else */
+	pid_t pid;
+	struct loop_source memory; /* looks at what it uses, in a run that has a limit */
+	bool is_ready;             /* HELLO has come */
+	bool has_run;              /* a run waits for that */
+	bool has_sync;             /* the pipes must be empty before anything else */
 	bool is_pumping;
 	uint64_t count;     /* runs that have finished */
 	uint64_t oom_kills; /* of the sandbox, when the run began */

@@ -118,6 +118,7 @@ struct code_run {
 	uint64_t eid;
 	int64_t started_boot_ms;
 	int64_t timeout_ms; /* 0: none */
+	uint64_t memory;    /* bytes that the interpreter may have, 0: no limit */
 	bool has_begun;     /* "init" has been sent */
 	bool is_running;    /* .run of the back end has been called */
 	bool has_error;
@@ -133,7 +134,7 @@ struct codes {
 	struct execd *execd;
 	struct code_context *list;
 	size_t n;
-	struct buf out; /* events on their way to one client */
+	struct buf out;          /* events on their way to one client */
 	bool is_python3_settled; /* of a Jupyter server: it has no other kernel of Python */
 };
 
@@ -166,8 +167,9 @@ void code_run_error(struct code_run *r, const char *ename, const char *evalue,
 void code_run_finished(struct code_run *r) NONNULL(1);
 
 /* code_run.c, for the core. */
-/* Begin a run for a request, which is answered later. code is taken over. */
-void code_run_begin(struct code_context *c, struct http_req *rq, char *code, int64_t timeout_ms)
+/* Begin a run for a request, which is answered later. init has .code, which is taken over, and the
+ * limits. */
+void code_run_begin(struct code_context *c, struct http_req *rq, const struct code_run *init)
 		NONNULL(1, 2, 3);
 /* The interpreter is there: give it the code. */
 void code_run_go(struct code_run *r) NONNULL(1);

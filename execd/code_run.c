@@ -241,17 +241,14 @@ void code_run_go(struct code_run *r)
 	r->context->backend->run(r->context);
 }
 
-void code_run_begin(struct code_context *c, struct http_req *rq, char *code, int64_t timeout_ms)
+void code_run_begin(struct code_context *c, struct http_req *rq, const struct code_run *init)
 {
 	struct code_run *r = mem_new(struct code_run);
 
-	*r = (struct code_run){
-		.context = c,
-		.rq = rq,
-		.code = code,
-		.timeout_ms = timeout_ms,
-		.started_boot_ms = clock_boot_ms(),
-	};
+	*r = *init;
+	r->context = c;
+	r->rq = rq;
+	r->started_boot_ms = clock_boot_ms();
 	c->run = r;
 	rq->ctx = r;
 	rq->on_close = rq_on_close;
@@ -262,8 +259,9 @@ void code_run_begin(struct code_context *c, struct http_req *rq, char *code, int
 		code_run_abort(r, CODE_KERNEL_DIED, lost);
 		return;
 	}
-	if (timeout_ms > 0) {
-		loop_timer(loop_of(r), &r->deadline, clock_boot_ms() + timeout_ms, timeout_on_time);
+	if (r->timeout_ms > 0) {
+		loop_timer(loop_of(r), &r->deadline, clock_boot_ms() + r->timeout_ms,
+				timeout_on_time);
 	}
 	struct error e = ERROR_INIT;
 

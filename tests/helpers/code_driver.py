@@ -343,6 +343,8 @@ def case_death():
         r = Run(f'b = b"x" * ({2 * MIB} << 20)', c)
         check('out of memory', (r.ename, 'out of memory' in r.evalue), ('KernelDied', True))
         check('and on', Run('3', c).result, '3')
+    r = Run('b = []\nwhile len(b) < 500:\n    b.append(b"x" * (1 << 20))\n    import time\n    time.sleep(0.01)', c, memory=200 << 20)
+    check('a memory limit', (r.ename, str(200 << 20) in r.evalue, Run('4', c).count), ('KernelDied', True, 1))
     s = Started('import time\ntime.sleep(100)', c)
     check('a context that is deleted', call('DELETE', f'/code/contexts/{c["id"]}')[0], 200)
     check('ends its run', error_of(s.end())['ename'], 'KernelDied')
