@@ -22,6 +22,7 @@
 #include <osbx/state.h>
 
 struct keeper;
+struct publish;
 
 /* All borrowed, for the keeper's life. */
 struct keeper_opts {
@@ -47,6 +48,8 @@ struct keeper_opts {
 	struct sandbox_state *state;
 	int live_fd;    /* where the state is saved; not used without one */
 	int runtime_fd; /* where events are told; likewise */
+	/* Published ports, served while the sandbox runs; needs a state. NULL: none. */
+	struct publish *publish;
 	/* The main process has been started. Failure ends the sandbox. NULL allowed. */
 	int (*on_started)(void *ctx, struct error *e);
 	void *ctx;

@@ -23,6 +23,7 @@
 #define LIMIT_GROUPS          64
 #define LIMIT_VOLUMES         256
 #define LIMIT_LABELS          256
+#define LIMIT_PORTS           64 /* that one sandbox publishes */
 #define LIMIT_CONF_BYTES      (256U << 10)
 #define LIMIT_SECCOMP_JSON    (1U << 20)
 #define LIMIT_BPF_INSNS       4096 /* BPF_MAXINSNS */

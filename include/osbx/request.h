@@ -16,6 +16,7 @@
 #include <osbx/error.h>
 #include <osbx/json.h>
 #include <osbx/netpolicy.h>
+#include <osbx/ports.h>
 #include <osbx/registry.h>
 #include <osbx/spec.h>
 #include <osbx/strv.h>
@@ -59,6 +60,8 @@ struct sandbox_request {
 	bool remove; /* nor does the record stay */
 	bool isolation;
 	enum spec_network network;
+	size_t ports_n;
+	struct port_map *ports;  /* that are published */
 	bool has_policy;         /* of its own; needs a private network */
 	struct netpolicy policy; /* of a private network */
 	bool any_name;           /* what TLS and HTTP call a server is not checked */
@@ -91,6 +94,9 @@ int request_add_env(struct sandbox_request *r, const char *text, struct error *e
 		NONNULL(1, 2, 3);
 /* A file of such lines; '#' comments and blank lines. */
 int request_add_env_file(struct sandbox_request *r, const char *path, struct error *e) MUST_CHECK
+		NONNULL(1, 2, 3);
+/* As in ports.h. */
+int request_add_port(struct sandbox_request *r, const char *text, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
 /* Name of a kind of network, and back: "private", "none" or "host". 0 or -EINVAL. */
 const char *request_network_name(enum spec_network network);

@@ -18,6 +18,7 @@
 #include <osbx/compiler.h>
 #include <osbx/error.h>
 #include <osbx/id.h>
+#include <osbx/ports.h>
 #include <osbx/spec.h>
 #include <osbx/strv.h>
 
@@ -64,6 +65,7 @@ struct sandbox_state {
 	int64_t renew_ms;    /* it lives at least so long after an access through serve; 0: no */
 	int64_t stage_us[STATE_STAGE_COUNT]; /* 0: not yet */
 	char *cgroup;                        /* cgroup_path of it; NULL: none, or not yet */
+	struct strv ports;                   /* published: "127.0.0.1:8080:80", see ports.h */
 	enum spec_network network;
 	struct strv limits_missing; /* that were asked for and are not in force: "memory" … */
 };

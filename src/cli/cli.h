@@ -16,6 +16,7 @@
 extern const struct args_command cmd_run;        /* cmd_run.c */
 extern const struct args_command cmd_ps;         /* cmd_ps.c */
 extern const struct args_command cmd_inspect;    /* cmd_inspect.c */
+extern const struct args_command cmd_port;       /* cmd_port.c */
 extern const struct args_command cmd_events;     /* cmd_events.c */
 extern const struct args_command cmd_logs;       /* cmd_logs.c */
 extern const struct args_command cmd_exec;       /* cmd_exec.c */

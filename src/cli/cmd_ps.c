@@ -120,6 +120,26 @@ static void status_format(const struct sandbox_state *s, char *out, size_t size)
 	}
 }
 
+/* "127.0.0.1:8080->80", with commas between. */
+static int ports_append(const struct strv *ports, struct buf *out)
+{
+	int r = ports->n == 0 ? buf_append_str(out, "-") : 0;
+
+	for (size_t i = 0; i < ports->n && r == 0; i++) {
+		struct error e = ERROR_INIT;
+		struct port_map map;
+		char outside[PORTS_TEXT_MAX];
+
+		if (ports_parse(ports->v[i], &map, &e) < 0) {
+			continue;
+		}
+		ports_format_outside(&map, outside);
+		r = buf_appendf(out, "%s%s->%u", i == 0 ? "" : ",", outside,
+				(unsigned int)map.inside);
+	}
+	return r;
+}
+
 static int row_table(const struct sandbox_info *info, struct buf *out)
 {
 	const struct sandbox_state *s = &info->state;
@@ -137,9 +157,14 @@ static int row_table(const struct sandbox_info *info, struct buf *out)
 		age_format(s->expires_ms - now_ms, left, sizeof(left));
 	}
 	str_printable(s->image ? s->image : "-", image, sizeof(image));
-	return buf_appendf(out, "%.8s  %-20s %-28s %-22s %-8s %-6s %s\n", id,
+	int r = buf_appendf(out, "%.8s  %-20s %-28s %-22s %-8s %-6s %-7s ", id,
 			s->name ? s->name : "-", image, status, request_network_name(s->network),
 			age, left);
+
+	if (r == 0) {
+		r = state_is_final(s) ? buf_append_str(out, "-") : ports_append(&s->ports, out);
+	}
+	return r < 0 ? r : buf_append_str(out, "\n");
 }
 
 static int list_print(const struct sandbox_list *list, const struct ps_args *args, struct buf *out)
@@ -150,8 +175,8 @@ static int list_print(const struct sandbox_list *list, const struct ps_args *arg
 	if (args->json) {
 		json_array_begin(&w, NULL);
 	} else if (!args->quiet) {
-		r = buf_appendf(out, "%-9s %-20s %-28s %-22s %-8s %-6s %s\n", "ID", "NAME", "IMAGE",
-				"STATUS", "NETWORK", "AGE", "EXPIRES");
+		r = buf_appendf(out, "%-9s %-20s %-28s %-22s %-8s %-6s %-7s %s\n", "ID", "NAME",
+				"IMAGE", "STATUS", "NETWORK", "AGE", "EXPIRES", "PORTS");
 	}
 	for (size_t i = 0; i < list->n && r == 0; i++) {
 		const struct sandbox_info *info = &list->v[i];

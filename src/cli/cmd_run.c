@@ -64,6 +64,11 @@ static int parse_deny(void *out, const char *value, struct error *e)
 	return request_add_rule(&((struct run_args *)out)->req, NETPOLICY_DENY, value, e);
 }
 
+static int parse_publish(void *out, const char *value, struct error *e)
+{
+	return request_add_port(&((struct run_args *)out)->req, value, e);
+}
+
 static int parse_tmpfs(void *out, const char *value, struct error *e)
 {
 	return request_add_tmpfs(&((struct run_args *)out)->req, value, e);
@@ -168,6 +173,9 @@ static const struct args_option run_options[] = {
 	{ "pids-limit", 0, ARGS_CALLBACK, 0, "N", "processes and threads at most", parse_pids },
 	{ "platform", 0, ARGS_STRING, ARG(platform), "OS/ARCH",
 			"choose this platform of an index instead of the machine's", NULL },
+	{ "publish", 'p', ARGS_CALLBACK, 0, "[[IP:]HOST:]PORT",
+			"make a port of it one of this machine's, of 127.0.0.1 unless IP is given",
+			parse_publish },
 	{ "pull", 0, ARGS_CALLBACK, 0, "missing|always|never",
 			"when to fetch the image (default: missing)", parse_pull },
 	{ "quiet", 'q', ARGS_FLAG, ARG(quiet), NULL, "no progress while an image is unpacked",

@@ -20,6 +20,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_cp,
 	&cmd_ps,
 	&cmd_inspect,
+	&cmd_port,
 	&cmd_logs,
 	&cmd_events,
 	&cmd_stats,

@@ -77,6 +77,32 @@ static void add_missing(struct json_writer *w, const struct strv *missing)
 	json_array_end(w);
 }
 
+/* Published ports. */
+static void add_ports(struct json_writer *w, const struct strv *ports)
+{
+	if (ports->n == 0) {
+		return;
+	}
+	json_array_begin(w, "ports");
+	strv_for_each(ports, i) {
+		struct error e = ERROR_INIT;
+		struct port_map map;
+		char addr[NETADDR_TEXT_MAX];
+
+		if (ports_parse(ports->v[i], &map, &e) < 0) {
+			continue;
+		}
+		netaddr_format(&map.addr, addr);
+		json_object_begin(w, NULL);
+		json_add_string(w, "address", addr);
+		json_add_u64(w, "port", map.outside);
+		json_add_u64(w, "inside", map.inside);
+		json_add_string(w, "protocol", "tcp");
+		json_object_end(w);
+	}
+	json_array_end(w);
+}
+
 /* Where it listens, while it runs. */
 static void add_execd(struct json_writer *w, const struct sandbox_state *s, const char *runtime)
 {
@@ -121,6 +147,9 @@ void sandbox_info_format(const struct sandbox_info *info, const struct json *req
 	json_add_u64(w, "keeperPid", (uint64_t)s->keeper_pid);
 	json_add_string(w, "cgroup", s->cgroup);
 	add_missing(w, &s->limits_missing);
+	if (!state_is_final(s)) {
+		add_ports(w, &s->ports);
+	}
 	json_add_string(w, "network", request_network_name(s->network));
 	if (dirs) {
 		add_egress(w, s, dirs);

@@ -39,6 +39,8 @@ struct exec {
 	bool detached;          /* lives on without its client */
 	bool doomed; /* its client is gone: it gets SIGKILL, as soon as it can get anything */
 	struct client *client;
+	void (*done)(void *ctx, int fd); /* of a connection for this process itself, else NULL */
+	void *ctx;
 	struct exec *next;
 };
 

@@ -43,6 +43,7 @@
 #include <osbx/tty.h>
 
 #include "keeper_internal.h"
+#include "publish.h"
 
 /* argv, env and groups, each with its length. */
 #define PROCESS_BYTES_MAX ((size_t)4 * LIMIT_ARGS_BYTES)
@@ -124,9 +125,14 @@ void keeper_stop(struct keeper *k, int signo, int64_t grace_ms, const char *reas
 
 static void stop_when_done(struct keeper *k)
 {
-	if (k->stage == KEEPER_DEAD && k->output_done) {
+	if (k->stage == KEEPER_DEAD && k->output_done && publish_is_idle(k->opts.publish)) {
 		loop_stop(k->loop, 0);
 	}
+}
+
+void keeper_on_unpublished(struct keeper *k)
+{
+	stop_when_done(k);
 }
 
 /* PID 1 takes a while to die: its namespaces end with it. */
@@ -196,6 +202,9 @@ static void on_started(struct keeper *k, struct packet *p)
 
 	if (r == 0 && k->ctl) {
 		r = ctl_begin(k->ctl);
+	}
+	if (r == 0 && k->opts.publish) {
+		r = publish_begin(k->opts.publish, k);
 	}
 	if (r < 0) {
 		fail_sys(k, r, "watch the sandbox");
@@ -318,6 +327,7 @@ static void pidfd_on_ready(struct loop *loop, struct loop_source *src, uint32_t 
 	if (k->ctl) {
 		ctl_on_death(k->ctl);
 	}
+	publish_on_death(k->opts.publish);
 	if (had_output && k->pump) {
 		logpump_child_ended(k->pump);
 	} else if (had_output) {
@@ -477,6 +487,7 @@ void keeper_free(struct keeper *k)
 	if (!k) {
 		return;
 	}
+	publish_end(k->opts.publish);
 	ctl_free(k->ctl);
 	keeper_ttl_stop(k);
 	keeper_net_stop(k->opts.net);

@@ -27,6 +27,7 @@
 #include <osbx/mem.h>
 
 #include "ctl_internal.h"
+#include "publish.h"
 
 #define CLIENTS_MAX 64
 #define BACKLOG     4096
@@ -123,6 +124,7 @@ static int request_resume(struct client *c, const struct packet *p, struct error
 	}
 	k->paused = false;
 	exec_on_resume(c->ctl);
+	publish_on_resume(k->opts.publish);
 	if (keeper_go(k, SANDBOX_RUNNING, e) < 0) {
 		return -1;
 	}

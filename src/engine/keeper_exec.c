@@ -53,11 +53,25 @@ static void exec_free(struct ctl *ctl, struct exec *x)
 	free(x);
 }
 
+/* The end of an attempt of the keeper's own. */
+static void dial_end(struct ctl *ctl, struct exec *x, int fd)
+{
+	void (*done)(void *ctx, int fd) = x->done;
+	void *ctx = x->ctx;
+
+	exec_free(ctl, x);
+	done(ctx, fd);
+}
+
 /* The end of a process, to its client if it has one. */
 static void exec_end(struct ctl *ctl, struct exec *x, const struct ctl_ended *ended)
 {
 	struct client *c = x->client;
 
+	if (x->done) {
+		dial_end(ctl, x, -1);
+		return;
+	}
 	exec_free(ctl, x);
 	if (c) {
 		client_answer(c, CTL_MSG_ENDED, ended, sizeof(*ended), -1);
@@ -297,14 +311,22 @@ int exec_start(struct client *c, const struct packet *p, struct error *e)
 	return 0;
 }
 
+/* Tag of the attempt is in *out_tag. 0 or -errno. */
+static int dial_send(struct ctl *ctl, uint32_t port, uint32_t *out_tag)
+{
+	const struct execd_dial d = { .tag = tag_new(ctl), .port = port };
+
+	*out_tag = d.tag;
+	return execd_send(ctl->keeper->launch->control_fd, EXECD_MSG_DIAL, &d, sizeof(d), NULL, 0);
+}
+
 int dial_start(struct client *c, const struct packet *p, struct error *e)
 {
 	struct ctl_dial request;
+	uint32_t tag = 0;
 
 	memcpy(&request, p->payload, sizeof(request));
-	const struct execd_dial d = { .tag = tag_new(c->ctl), .port = request.port };
-	int r = execd_send(
-			c->ctl->keeper->launch->control_fd, EXECD_MSG_DIAL, &d, sizeof(d), NULL, 0);
+	int r = dial_send(c->ctl, request.port, &tag);
 
 	if (r == -EAGAIN) {
 		return error_set(e, ERRC_UNAVAILABLE, "the sandbox does not answer");
@@ -313,8 +335,45 @@ int dial_start(struct client *c, const struct packet *p, struct error *e)
 		return error_sys(e, -r, "connect to a port of the sandbox");
 	}
 	/* The attempt ends by itself, whether its client waits or not. */
-	(void)exec_add(c, d.tag, true);
+	(void)exec_add(c, tag, true);
 	return 0;
+}
+
+int keeper_dial(struct keeper *k, uint16_t port, void (*done)(void *ctx, int fd), void *ctx)
+{
+	uint32_t tag = 0;
+	int r = dial_send(k->ctl, port, &tag);
+
+	if (r < 0) {
+		return r;
+	}
+	struct exec *x = mem_new(struct exec);
+
+	*x = (struct exec){
+		.tag = tag,
+		.detached = true,
+		.done = done,
+		.ctx = ctx,
+		.next = k->ctl->execs,
+	};
+	k->ctl->execs = x;
+	return 0;
+}
+
+static void nobody_on_dialled(void *ctx, int fd)
+{
+	(void)ctx;
+	fd_close(&fd);
+}
+
+void keeper_dial_forget(struct keeper *k, const void *ctx)
+{
+	for (struct exec *x = k->ctl->execs; x; x = x->next) {
+		if (x->done && x->ctx == ctx) {
+			x->done = nobody_on_dialled;
+			x->ctx = NULL;
+		}
+	}
 }
 
 int count_start(struct client *c, const struct ctl_stats *stats, struct error *e)
@@ -354,6 +413,10 @@ static int exec_on_failed(struct ctl *ctl, struct exec *x, const struct packet *
 	if (!failed || failed->error.code == ERRC_OK) {
 		return -EPROTO;
 	}
+	if (x->done) {
+		dial_end(ctl, x, -1);
+		return 0;
+	}
 	struct error e = failed->error;
 
 	error_sanitize(&e);
@@ -389,12 +452,16 @@ static bool is_connection(int fd)
 	       (domain == AF_INET || domain == AF_INET6);
 }
 
-static int exec_on_dialled(struct ctl *ctl, struct exec *x, const struct packet *p)
+static int exec_on_dialled(struct ctl *ctl, struct exec *x, struct packet *p)
 {
 	struct client *c = x->client;
 
 	if (p->len != sizeof(struct execd_tag) || p->fds_n != 1 || !is_connection(p->fds[0])) {
 		return -EPROTO;
+	}
+	if (x->done) {
+		dial_end(ctl, x, TAKE_FD(p->fds[0]));
+		return 0;
 	}
 	exec_free(ctl, x);
 	if (c) {

@@ -92,6 +92,15 @@ int keeper_go(struct keeper *k, enum sandbox_state_code to, struct error *e) MUS
 int keeper_ttl_start(struct keeper *k) NONNULL(1) MUST_CHECK;
 void keeper_ttl_stop(struct keeper *k) NONNULL(1);
 
+/* Connect to a port inside: done is called once with a connected socket (O_NONBLOCK, taken over),
+ * or with -1 when nobody listens or PID 1 is dead. 0 or -errno, and then it is not called. */
+int keeper_dial(struct keeper *k, uint16_t port, void (*done)(void *ctx, int fd), void *ctx)
+		NONNULL(1, 3) MUST_CHECK;
+/* Do not call done with this ctx any more. */
+void keeper_dial_forget(struct keeper *k, const void *ctx) NONNULL(1);
+/* What was on its way through published ports when PID 1 died is delivered, or given up. */
+void keeper_on_unpublished(struct keeper *k) NONNULL(1);
+
 /* A listening socket in the live directory, which the owner of this process alone may connect to.
  * fd (O_NONBLOCK) or -errno. */
 int keeper_socket(int live_fd, const char *name, int type) MUST_CHECK NONNULL(2);

@@ -45,6 +45,7 @@ void request_done(struct sandbox_request *r)
 	}
 	free(r->volumes);
 	free(r->tmpfs);
+	free(r->ports);
 	free(r->image);
 	free(r->entrypoint);
 	free(r->workdir);
@@ -253,6 +254,21 @@ int request_add_env_file(struct sandbox_request *r, const char *path, struct err
 			return -1;
 		}
 	}
+	return 0;
+}
+
+int request_add_port(struct sandbox_request *r, const char *text, struct error *e)
+{
+	size_t n = r->ports_n;
+
+	if (n == LIMIT_PORTS) {
+		return error_set(e, ERRC_LIMIT, "more than %d published ports", LIMIT_PORTS);
+	}
+	r->ports = mem_resize(r->ports, n, n + 1, sizeof(*r->ports));
+	if (ports_parse(text, &r->ports[n], e) < 0) {
+		return -1;
+	}
+	r->ports_n++;
 	return 0;
 }
 

@@ -228,6 +228,31 @@ static int check_limits(const struct sandbox_request *r, struct error *e)
 	return 0;
 }
 
+static bool is_same_outside(const struct port_map *a, const struct port_map *b)
+{
+	return a->outside != 0 && a->outside == b->outside && netaddr_eq(&a->addr, &b->addr);
+}
+
+static int check_ports(const struct sandbox_request *r, struct error *e)
+{
+	char text[PORTS_TEXT_MAX];
+
+	if (r->ports_n > 0 && r->network == SPEC_NETWORK_HOST) {
+		(void)error_set(e, ERRC_INVALID,
+				"network host: no port of it can be published, all are the host's");
+		return error_hint(e, "leave out -p, or choose another network");
+	}
+	for (size_t i = 0; i < r->ports_n; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (is_same_outside(&r->ports[i], &r->ports[k])) {
+				ports_format_outside(&r->ports[i], text);
+				return error_set(e, ERRC_INVALID, "port %s: given twice", text);
+			}
+		}
+	}
+	return 0;
+}
+
 static int check_network(const struct sandbox_request *r, struct error *e)
 {
 	if (r->network == SPEC_NETWORK_PRIVATE || (!r->has_policy && !r->any_name)) {
@@ -250,6 +275,7 @@ static int (*const checks[])(const struct sandbox_request *r, struct error *e) =
 	check_platform,
 	check_mounts,
 	check_limits,
+	check_ports,
 	check_network,
 };
 

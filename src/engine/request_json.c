@@ -79,6 +79,18 @@ static void write_mounts(struct json_writer *w, const struct sandbox_request *re
 	json_array_end(w);
 }
 
+static void write_ports(struct json_writer *w, const struct sandbox_request *req)
+{
+	char text[PORTS_TEXT_MAX];
+
+	json_array_begin(w, "ports");
+	for (size_t i = 0; i < req->ports_n; i++) {
+		ports_format(&req->ports[i], text);
+		json_add_string(w, NULL, text);
+	}
+	json_array_end(w);
+}
+
 static void write_caps(struct json_writer *w, uint64_t caps)
 {
 	json_array_begin(w, "capabilities");
@@ -119,6 +131,7 @@ void request_format(const struct sandbox_request *req, struct json_writer *w, co
 		netpolicy_format(&req->policy, w, "policy");
 	}
 	json_add_bool(w, "anyName", req->any_name);
+	write_ports(w, req);
 	write_caps(w, req->caps);
 	write_text(w, "seccomp", req->seccomp);
 	write_text(w, "platform", req->platform);
@@ -361,6 +374,24 @@ static int read_tmpfs(const struct json *v, void *out, struct error *e)
 	return 0;
 }
 
+static int read_ports(const struct json *v, void *out, struct error *e)
+{
+	if (!json_is_array(v)) {
+		return error_set(e, ERRC_INVALID, "expected an array of ports");
+	}
+	json_for_each(child, v) {
+		const char *text = json_string(child);
+
+		if (!text) {
+			return error_set(e, ERRC_INVALID, "expected a string");
+		}
+		if (request_add_port(out, text, e) < 0) {
+			return -1;
+		}
+	}
+	return 0;
+}
+
 #define FIELD(member) offsetof(struct sandbox_request, member)
 
 static const struct jsondec_field request_fields[] = {
@@ -387,6 +418,7 @@ static const struct jsondec_field request_fields[] = {
 	{ "remove", JSONDEC_BOOL, FIELD(remove), 0, 0, NULL, NULL },
 	{ "isolation", JSONDEC_BOOL, FIELD(isolation), 0, 0, NULL, NULL },
 	{ "network", JSONDEC_CUSTOM, FIELD(network), 0, 0, NULL, read_network },
+	{ "ports", JSONDEC_CUSTOM, 0, 0, 0, NULL, read_ports },
 	{ "policy", JSONDEC_CUSTOM, 0, 0, 0, NULL, read_policy },
 	{ "anyName", JSONDEC_BOOL, FIELD(any_name), 0, 0, NULL, NULL },
 	{ "capabilities", JSONDEC_CUSTOM, FIELD(caps), 0, 0, NULL, read_caps },

@@ -34,6 +34,7 @@
 #include <osbx/sandbox.h>
 #include <osbx/str.h>
 
+#include "publish.h"
 #include "sandbox_internal.h"
 
 /* The time since the last stage's end was for this one. */
@@ -169,6 +170,15 @@ static int phase_name(struct sandbox *s, struct error *e)
 	return strv_add_all(&s->state.labels, strv_get(&s->req->labels)) < 0
 			       ? error_set(e, ERRC_LIMIT, "more than %d labels", LIMIT_LABELS)
 			       : 0;
+}
+
+static int phase_ports(struct sandbox *s, struct error *e)
+{
+	if (s->req->ports_n == 0) {
+		return 0;
+	}
+	s->publish = publish_new(s->req->ports, s->req->ports_n, &s->state.ports, e);
+	return s->publish ? 0 : -1;
 }
 
 /* What the user gives by the environment is for PID 1; no process of the sandbox may see it. */
@@ -377,6 +387,7 @@ static int launch_before_up(void *ctx, int control_fd, struct error *e)
 		.state = &s->state,
 		.live_fd = s->record.live_fd,
 		.runtime_fd = s->dirs.runtime_fd,
+		.publish = s->publish,
 		.on_started = keeper_on_started,
 		.ctx = s,
 	};
@@ -462,6 +473,7 @@ static const struct phase phases[] = {
 	{ "volumes", sources_open, STATE_STAGE_PLAN },
 	{ "store", phase_store, STATE_STAGE_IMAGE },
 	{ "name", phase_name, STATE_STAGE_PLAN },
+	{ "ports", phase_ports, STATE_STAGE_PLAN },
 	{ "image", phase_image, STATE_STAGE_IMAGE },
 	{ "sources", sources_check_rootfs, STATE_STAGE_PLAN },
 	{ "plan", phase_plan, STATE_STAGE_PLAN },
@@ -542,6 +554,7 @@ static int sandbox_clean(struct sandbox *s, const struct error *failure, struct 
 
 static void sandbox_done(struct sandbox *s)
 {
+	publish_free(s->publish);
 	sources_close(s);
 	secfilter_done(&s->filter);
 	fd_close(&s->spec.execd_fd);

@@ -41,6 +41,7 @@ struct sandbox {
 	struct secfilter filter; /* of --seccomp FILE */
 	struct cgroup cgroup;
 	struct launch launch;
+	struct publish *publish; /* NULL: no ports */
 	struct keeper *keeper;
 	struct keeper_net *net; /* of a private network */
 	struct egress egress;   /* as it begins; its policy is the request's, borrowed */

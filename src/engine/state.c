@@ -184,6 +184,7 @@ void state_done(struct sandbox_state *s)
 	free(TAKE_PTR(s->message));
 	free(TAKE_PTR(s->cgroup));
 	strv_done(&s->labels);
+	strv_done(&s->ports);
 	strv_done(&s->limits_missing);
 }
 
@@ -223,6 +224,19 @@ static int text_save(int dir_fd, struct span text, bool durable)
 	return (r == -ENOSPC || r == -EDQUOT) && write_over(dir_fd, text, durable) == 0 ? 0 : r;
 }
 
+/* Only what there is. */
+static void write_strings(struct json_writer *w, const char *name, const struct strv *sv)
+{
+	if (sv->n == 0) {
+		return;
+	}
+	json_array_begin(w, name);
+	strv_for_each(sv, i) {
+		json_add_string(w, NULL, sv->v[i]);
+	}
+	json_array_end(w);
+}
+
 int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct error *e)
 {
 	AUTO(buf) struct buf text = BUF_INIT(LIMIT_STATE_BYTES);
@@ -239,13 +253,8 @@ int state_save(const struct sandbox_state *s, int dir_fd, bool durable, struct e
 		json_add_string(&w, NULL, s->labels.v[i]);
 	}
 	json_array_end(&w);
-	if (s->limits_missing.n > 0) {
-		json_array_begin(&w, "limitsMissing");
-		strv_for_each(&s->limits_missing, i) {
-			json_add_string(&w, NULL, s->limits_missing.v[i]);
-		}
-		json_array_end(&w);
-	}
+	write_strings(&w, "limitsMissing", &s->limits_missing);
+	write_strings(&w, "ports", &s->ports);
 	json_add_string(&w, "reason", s->reason);
 	json_add_string(&w, "message", s->message);
 	json_add_string(&w, "cgroup", s->cgroup);
@@ -287,6 +296,7 @@ struct state_document {
 	char *image;
 	struct strv labels;
 	struct strv limits_missing;
+	struct strv ports;
 	char *reason;
 	char *message;
 	char *cgroup;
@@ -317,6 +327,7 @@ static void document_done(struct state_document *d)
 	free(d->cgroup);
 	strv_done(&d->labels);
 	strv_done(&d->limits_missing);
+	strv_done(&d->ports);
 }
 AUTO_DEFINE(document, struct state_document, document_done);
 
@@ -355,6 +366,7 @@ static const struct jsondec_field state_fields[] = {
 	{ "reason", JSONDEC_STRING, FIELD(reason), 0, 0, NULL, NULL },
 	{ "labels", JSONDEC_STRV, FIELD(labels), 0, LIMIT_STATE_BYTES, NULL, NULL },
 	{ "limitsMissing", JSONDEC_STRV, FIELD(limits_missing), 0, LIMIT_STATE_BYTES, NULL, NULL },
+	{ "ports", JSONDEC_STRV, FIELD(ports), 0, LIMIT_STATE_BYTES, NULL, NULL },
 	{ "message", JSONDEC_STRING, FIELD(message), 0, 0, NULL, NULL },
 	{ "cgroup", JSONDEC_STRING, FIELD(cgroup), 0, 0, NULL, NULL },
 	{ "network", JSONDEC_CUSTOM, FIELD(network), 0, 0, NULL, read_network },
@@ -389,6 +401,7 @@ static int document_take(struct state_document *d, struct sandbox_state *out_sta
 		.image = TAKE_PTR(d->image),
 		.labels = TAKE(d->labels, (struct strv)STRV_INIT),
 		.limits_missing = TAKE(d->limits_missing, (struct strv)STRV_INIT),
+		.ports = TAKE(d->ports, (struct strv)STRV_INIT),
 		.reason = TAKE_PTR(d->reason),
 		.message = TAKE_PTR(d->message),
 		.cgroup = TAKE_PTR(d->cgroup),
