@@ -48,13 +48,16 @@ struct sniff_tls {
 	bool has_name;
 	uint8_t step;
 	uint8_t name_n;
+	uint8_t head_n;
+	uint8_t head[5]; /* of a record */
 	uint16_t record_left;
 	uint16_t ext_left;
-	uint32_t total;
-	uint32_t left;      /* of the hello */
-	uint32_t part_left; /* of the field that is being read or skipped */
-	uint32_t number;
 	uint16_t ext_type;
+	uint16_t list_left;
+	uint32_t total;
+	uint32_t left;      /* of the message */
+	uint32_t part_left; /* of the number or run that is being read */
+	uint32_t number;
 };
 
 void sniff_tls_init(struct sniff_tls *s) NONNULL(1);
@@ -77,16 +80,16 @@ struct sniff_http {
 	bool has_length;
 	bool is_chunked;
 	bool may_switch;
-	bool is_line_bad;
-	uint16_t key_n;
+	bool is_whole;      /* the head */
+	bool is_cut;        /* text has not all of the line, … */
+	bool is_target_cut; /* target not all of the target */
 	uint16_t text_n;
 	uint16_t target_n;
 	uint32_t head_n;
-	uint64_t body_left;
-	char key[24];
-	char text[300];   /* of the line that is being read */
-	char target[300]; /* its beginning */
-	char host[300];
+	uint32_t extra_n;
+	uint64_t body_left; /* of a body, or of a chunk */
+	char text[300];
+	char target[300];
 };
 
 void sniff_http_init(struct sniff_http *s) NONNULL(1);
