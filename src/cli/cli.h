@@ -20,6 +20,7 @@ extern const struct args_command cmd_port;       /* cmd_port.c */
 extern const struct args_command cmd_events;     /* cmd_events.c */
 extern const struct args_command cmd_logs;       /* cmd_logs.c */
 extern const struct args_command cmd_exec;       /* cmd_exec.c */
+extern const struct args_command cmd_code;       /* cmd_code.c */
 extern const struct args_command cmd_cp;         /* cmd_cp.c */
 extern const struct args_command cmd_stats;      /* cmd_stats.c */
 extern const struct args_command cmd_wait;       /* cmd_wait.c */

@@ -17,6 +17,7 @@
 const struct args_command *const cli_commands[] = {
 	&cmd_run,
 	&cmd_exec,
+	&cmd_code,
 	&cmd_cp,
 	&cmd_ps,
 	&cmd_inspect,
