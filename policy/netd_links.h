@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * netd_links - what a sandbox's network namespace is made of: addresses, routes, rules.
+ *
+ * There is no device but lo and nothing leads out of it, whatever becomes of the rules: they only
+ * say which connections reach netd, and refuse all others audibly.
+ */
+#ifndef OSBX_POLICY_NETD_LINKS_H
+#define OSBX_POLICY_NETD_LINKS_H
+
+#include <stdbool.h>
+
+#include <osbx/compiler.h>
+#include <osbx/error.h>
+
+/* netd's own addresses; ports that no program of a sandbox wants. */
+#define NETD_HOME4      "192.0.0.1"
+#define NETD_HOME6      "fd53:4258::1"
+#define NETD_PORT_RELAY 4
+#define NETD_PORT_DNS   6
+
+/* Addresses and routes of this network namespace; what is there already is fine (netd was started
+ * again). *out_ipv6: the kernel has IPv6. */
+int links_up(bool *out_ipv6, struct error *e) MUST_CHECK NONNULL(1, 2);
+/* The rules, in one transaction; they stay while the namespace does. */
+int rules_load(struct error *e) MUST_CHECK NONNULL(1);
+
+#endif
