@@ -7,6 +7,9 @@
  * loopback. A browser can be made to connect to the loopback by any page it shows: without keys,
  * requests that a page of another origin sent are refused, and so are names of hosts that somebody
  * else may have pointed here (DNS rebinding).
+ *
+ * What a sandbox serves is shown below this server's own origin (proxy.c), so a page of this origin
+ * may be a guest's: no page at all may ask for more than what is passed on to sandboxes.
  */
 #include <string.h>
 #include <strings.h>
@@ -98,21 +101,35 @@ static bool is_same_origin(struct span origin, struct span host)
 	return at && span_eq(span_from(origin, (size_t)(at + 3 - origin.p)), host);
 }
 
-/* False: answered. */
-static bool page_is_own(struct http_req *rq)
+/* Pages cannot leave these fields out. Sec-Fetch-Site alone comes with a GET of the same origin;
+ * "none" is what somebody has typed. */
+static bool is_of_page(const struct http_req *rq)
+{
+	struct span site = http_field(rq, "sec-fetch-site");
+
+	return http_field(rq, "origin").p || (site.p && !span_eq(site, span_of("none")));
+}
+
+static bool page_may_ask(const struct http_req *rq, bool is_open)
 {
 	struct span host = http_field(rq, "host");
 	struct span origin = http_field(rq, "origin");
 
-	if (rq->listener != AUTH_LISTENER_TCP) {
-		return true;
+	if (!host.p || !is_own_host(host)) {
+		return false;
 	}
-	if (host.p && is_own_host(host) && (!origin.p || is_same_origin(origin, host))) {
+	return is_open ? !origin.p || is_same_origin(origin, host) : !is_of_page(rq);
+}
+
+/* False: answered. */
+static bool admit_without_keys(struct http_req *rq, bool is_open)
+{
+	if (rq->listener != AUTH_LISTENER_TCP || page_may_ask(rq, is_open)) {
 		return true;
 	}
 	api_fail(rq, 403, "FORBIDDEN",
-			"a server without keys answers only to localhost and addresses, and to no page "
-			"of another origin; give it a key (--api-key-file)");
+			"a server without keys answers only to localhost and addresses, and to no web "
+			"page; give it a key (--api-key-file)");
 	return false;
 }
 
@@ -124,7 +141,7 @@ bool auth_admit(struct http_req *rq)
 
 	api_request_begin(api);
 	if (api->opts->keys_n == 0) {
-		return page_is_own(rq);
+		return admit_without_keys(rq, is_open);
 	}
 	if (is_open) {
 		return true;

@@ -52,7 +52,9 @@ static const char *const dropped[] = {
 	"x-real-ip",
 	NULL,
 };
-static const char *const dropped_response[] = { "server", "date", "x-request-id", NULL };
+/* A service worker of one sandbox's pages would get those of all others, too. */
+static const char *const dropped_response[] = { "server", "date", "x-request-id",
+	"service-worker-allowed", NULL };
 
 /* A request on its way. */
 struct passage {

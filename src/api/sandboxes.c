@@ -221,13 +221,19 @@ static void fail_late(struct api *api, struct http_req *rq, const struct id *id,
 {
 	AUTO(sandbox_info) struct sandbox_info info = { .is_kept = false };
 	struct error gone = ERROR_INIT;
-	bool is_late = e->code == ERRC_CONFLICT || e->code == ERRC_NOT_FOUND;
+	/* Unavailable: the keeper has ended while it was asked. */
+	bool is_late = e->code == ERRC_CONFLICT || e->code == ERRC_NOT_FOUND ||
+		       e->code == ERRC_UNAVAILABLE;
 
 	if (sandbox_find(&api->dirs, id->text, &info, &gone) < 0 && gone.code == ERRC_NOT_FOUND) {
 		api_fail(rq, 404, API_NOT_FOUND, "no sandbox %s", id->text);
 		return;
 	}
-	api_fail_error(rq, is_late ? late_code : failed_code, e);
+	if (is_late) {
+		api_fail(rq, 409, late_code, "%s%s%s", e->text, e->hint[0] ? "; " : "", e->hint);
+		return;
+	}
+	api_fail_error(rq, failed_code, e);
 }
 
 /* Pause and resume differ in words. */
