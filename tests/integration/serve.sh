@@ -243,7 +243,7 @@ chmod 644 "$tmp/keys"
 osbx serve --listen "unix:$tmp/k.sock" --api-key-file "$tmp/keys"
 is "$status" 125 "keys that others can read are refused"
 chmod 600 "$tmp/keys"
-run timeout 10 "$OSBX" serve --listen tcp:0.0.0.0:0
+run timeout 10 "$OSBX" serve --listen tcp:0.0.0.0:1
 is "$status" 125 "an address of others without a key is refused"
 like "$err" 'no key' "with the reason"
 serve --api-key-file "$tmp/keys"
