@@ -44,6 +44,7 @@ extern const struct args_command cmd_doctor;     /* cmd_doctor.c */
 extern const struct args_command cmd_completion; /* cmd_completion.c */
 extern const struct args_command cmd_version;    /* cmd_version.c */
 extern const struct args_command cmd_keeper;     /* cmd_keeper.c */
+extern const struct args_command cmd_netd;       /* cmd_netd.c */
 extern const struct args_command cmd_unpack;     /* cmd_hidden.c */
 extern const struct args_command cmd_serve;      /* cmd_serve.c */
 extern const struct args_command cmd_scope;      /* cmd_hidden.c */

@@ -50,6 +50,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_unpack,
 	&cmd_fetch,
 	&cmd_scope,
+	&cmd_netd,
 };
 const size_t cli_commands_n = ARRAY_SIZE(cli_commands);
 

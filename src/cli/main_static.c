@@ -8,6 +8,7 @@
 static const struct args_command *const own_commands[] = {
 	&cmd_run,
 	&cmd_keeper,
+	&cmd_netd,
 	&cmd_exec,
 	&cmd_cp,
 	&cmd_rm,
