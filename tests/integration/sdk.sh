@@ -54,6 +54,9 @@ sed -n '/^```python$/,/^```$/{/^```/d; p}' "$here/../../README.md" | sed "s/127\
 passes "the snippet of README.md" "$python/python" "$tmp/readme.py"
 is "$out" "42
 Hello" "prints its lines"
+passes "interpreter" "$python/python" "$scripts/interpreter.py" "127.0.0.1:$port" @host
+passes "interpreter, through the server's proxy" "$python/python" "$scripts/interpreter.py" "127.0.0.1:$port" @host --server-proxy
+passes "interpreter, on a Jupyter server in the sandbox" "$python/python" "$scripts/interpreter.py" "127.0.0.1:$port" @host --jupyter
 passes "mcp" "$python/python" "$scripts/mcp_client.py" "127.0.0.1:$port" @host
 if command -v node >/dev/null; then
 	cd "$sdk/js" || exit 1
