@@ -44,6 +44,7 @@ static void driver_free(struct driver *d)
 	driver_close(d);
 	buf_done(&d->pipes[0].late);
 	buf_done(&d->pipes[1].late);
+	codes_of(d->execd)->in_sum -= d->in.n;
 	buf_done(&d->in);
 	buf_done(&d->out);
 	free(d);

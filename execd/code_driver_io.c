@@ -12,7 +12,10 @@
 
 #include "code_driver.h"
 
-#define READ_ROUNDS 16 /* then others have their turn */
+#define READ_ROUNDS 16           /* then others have their turn */
+#define IN_MAX      (256U << 20) /* of all drivers: frames that have not all come */
+#define LEFT_OUT \
+	"{\"text/plain\":\"(a result that is too deep or has too many parts is left out)\"}"
 
 static struct code_run *run_of(const struct driver *d)
 {
@@ -36,6 +39,16 @@ static void pipe_close(struct pipe_end *p)
 {
 	loop_remove(p->driver->execd->loop, &p->src);
 	fd_close(&p->fd);
+}
+
+/* The first n bytes of what the channel brought. */
+static void in_drop(struct driver *d, size_t n)
+{
+	codes_of(d->execd)->in_sum -= n;
+	buf_consume(&d->in, n);
+	if (d->in.n == 0) {
+		buf_done(&d->in);
+	}
 }
 
 void driver_close(struct driver *d)
@@ -159,17 +172,17 @@ static void fault(struct driver *d, const char *what)
 	code_ended(c, CODE_KERNEL_PROTOCOL, text);
 }
 
+/* What cannot be read is too deep or has too many parts, more likely than a fault. */
 static void frame_bundle(struct driver *d, const struct code_frame *f)
 {
 	struct error e = ERROR_INIT;
+	struct error none = ERROR_INIT;
 	AUTO(json) struct json *bundle = json_parse(f->payload, &e);
+	AUTO(json) struct json *instead = json_parse(span_of(LEFT_OUT), &none);
 	const uint64_t count = d->count + 1;
 
-	if (!json_is_object(bundle)) {
-		fault(d, "a result that is no JSON object");
-		return;
-	}
-	code_run_result(run_of(d), bundle, f->kind == CODE_FRAME_RESULT ? &count : NULL);
+	code_run_result(run_of(d), json_is_object(bundle) ? bundle : instead,
+			f->kind == CODE_FRAME_RESULT ? &count : NULL);
 }
 
 static void frame_error(struct driver *d, const struct code_frame *f)
@@ -259,24 +272,26 @@ static bool frame_step(struct driver *d)
 		return false;
 	}
 	frame_take(d, &f);
-	buf_consume(&d->in, n);
-	if (d->in.n == 0) {
-		buf_done(&d->in);
-	}
+	in_drop(d, n);
 	return d->context != NULL;
 }
 
-/* Read the channel once. False: nothing is there. */
+/* Read the channel once. False: nothing is there, or d is stopped. */
 static bool channel_read(struct driver *d)
 {
 	if (d->channel_fd < 0 || buf_reserve(&d->in, CODE_READ_BYTES) < 0) {
 		return false;
 	}
+	size_t *in_sum = &codes_of(d->execd)->in_sum;
 	ssize_t n = fd_read(d->channel_fd, d->in.p + d->in.n, CODE_READ_BYTES);
 
 	if (n > 0) {
 		d->in.n += (size_t)n;
-		return true;
+		*in_sum += (size_t)n;
+		if (*in_sum > IN_MAX) {
+			fault(d, "too much that is unfinished");
+		}
+		return d->context != NULL;
 	}
 	if (n != -EAGAIN) {
 		channel_close(d); /* what that means, its end will tell */

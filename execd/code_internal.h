@@ -135,6 +135,7 @@ struct codes {
 	struct code_context *list;
 	size_t n;
 	struct buf out;          /* events on their way to one client */
+	size_t in_sum;           /* bytes of drivers that are no frame yet */
 	bool is_python3_settled; /* of a Jupyter server: it has no other kernel of Python */
 };
 

@@ -381,6 +381,8 @@ REPRS = (
     ("_repr_pdf_", "application/pdf"),
 )
 DEPTH_MAX = 24
+PARTS_MAX = 190000
+parts = 0
 EVALUE_MAX = 64 << 10
 TRACE_MAX = 256 << 10
 
@@ -402,10 +404,12 @@ def text_of(data):
     return data
 
 
-# What PID 1 takes: no deeper than it reads, names that are text.
+# What PID 1 takes: no deeper than it reads, names that are text. It reads 200,000 parts.
 def plain(value, level=0):
-    if level > DEPTH_MAX:
-        return str(value)
+    global parts
+    parts += 1
+    if level > DEPTH_MAX or parts > PARTS_MAX:
+        return "..." if parts > PARTS_MAX else str(value)
     if isinstance_(value, dict):
         return {str(k): plain(v, level + 1) for k, v in value.items()}
     if isinstance_(value, (list, tuple)):
@@ -414,11 +418,16 @@ def plain(value, level=0):
 
 
 def bounded(found):
+    global parts
     left = BUNDLE_MAX
     kept = {}
     note = ""
+    parts = 0
     for kind, data in found.items():
         data = plain(data)
+        if parts > PARTS_MAX and not isinstance_(data, str):
+            note += " (%s is left out: it has too many parts)" % kind
+            continue
         size = len(quote(data) if isinstance_(data, str) else encode(data))
         if size > left and kind == "text/plain":
             data = cut(data, left >> 3)

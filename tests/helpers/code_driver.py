@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The code interpreter over the execution API, with python in the sandbox. usage: code_driver.py SOCKET PID MIB KIB
+       code_driver.py SOCKET METHOD PATH [BODY]
 
 PID is PID 1 of the sandbox as this machine counts it, MIB the memory that it may use, 0 for no limit, KIB by which PID 1
-may grow in a hundred runs. A line a check: "ok TEXT" or "not ok TEXT: what was there", and "done" at the end.
+may grow in a hundred runs. A line a check: "ok TEXT" or "not ok TEXT: what was there", and "done" at the end. The second
+form makes one request and prints the body and the status.
 """
 import concurrent.futures
 import http.client
@@ -12,7 +14,7 @@ import socket
 import sys
 import time
 
-SOCKET, PID, MIB, KIB = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+SOCKET = sys.argv[1]
 LIMIT_S = 60
 
 
@@ -28,6 +30,13 @@ def call(method, path, body=None):
     connection.request(method, path, None if body is None else json.dumps(body))
     response = connection.getresponse()
     return response.status, response.read()
+
+
+if not sys.argv[2].isdigit():
+    answer = call(*sys.argv[2:4], json.loads(sys.argv[4]) if len(sys.argv) > 4 else None)
+    print(answer[1].decode().rstrip(), answer[0])
+    sys.exit(0)
+PID, MIB, KIB = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
 
 def events_of(data):
@@ -150,6 +159,8 @@ def case_display():
     check('a large text is cut', (1000000 < len(r.result) < 17000000, 'characters more' in r.result), (True, True))
     r = Run('v = []\nfor i in range(500):\n    v = [v]\nclass J:\n    def _repr_json_(self):\n        return v\nJ()')
     check('a deep one', (r.kinds[-1], 'application/json' in r.results[0]), ('execution_complete', True))
+    r = Run('class P:\n    def _repr_json_(self):\n        return list(range(300000))\n    def __repr__(self):\n        return "P"\nP()')
+    check('one of many parts', (list(r.results[0]), 'too many parts' in r.result), (['text'], True))
 
 
 def case_await():
