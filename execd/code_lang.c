@@ -27,6 +27,33 @@ static const char *const python_aliases[] = { "python3", "py", NULL };
 static const char *const python_argv[] = { "python3", "-c", PYTHON_START, NULL };
 static const char *const python_otherwise[] = { "python", "-c", PYTHON_START, NULL };
 
+/* What a dynamic import() of the driver finds, the code finds too. */
+#define NODE_START(language)                                                   \
+	"require('vm').runInThisContext(require('fs').readFileSync(4,'utf8')," \
+	"{filename:'<osbx>',importModuleDynamically:m=>import(m)})"            \
+	"(require,m=>import(m),'" language "')"
+
+static const char *const javascript_aliases[] = { "js", "node", "nodejs", NULL };
+static const char *const javascript_argv[] = { "node", "-e", NODE_START("javascript"), NULL };
+static const char *const typescript_aliases[] = { "ts", NULL };
+static const char *const typescript_argv[] = { "node", "-e", NODE_START("typescript"), NULL };
+
+/* Its text is its standard input, and nothing that it starts inherits a descriptor of ours. */
+#define BASH_START                                                   \
+	"PS1= PS2= exec \"$BASH\" --norc --noprofile --noediting -i" \
+	" 61>&2 2>/dev/null 62<&4 63<&3 <&4 3<&- 4<&-"
+
+static const char *const bash_aliases[] = { "sh", "shell", NULL };
+static const char *const bash_argv[] = { "bash", "--norc", "--noprofile", "-c", BASH_START, NULL };
+
+static const char *const ruby_aliases[] = { "rb", NULL };
+static const char *const ruby_argv[] = { "ruby", "-rmonitor", "-e",
+	"eval(IO.for_fd(4).read,TOPLEVEL_BINDING.dup,'<osbx>')", NULL };
+
+/* A small program, soon there: few of its own would be worth more of the compiler. */
+static const char *const java_argv[] = { "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+	"--add-opens", "java.base/java.io=ALL-UNNAMED", "--source", "11", "/proc/self/fd/4", NULL };
+
 const struct code_lang code_langs[] = {
 	{
 			.language = "python",
@@ -34,6 +61,35 @@ const struct code_lang code_langs[] = {
 			.argv = python_argv,
 			.otherwise = python_otherwise,
 			.driver = "driver.py",
+	},
+	{
+			.language = "javascript",
+			.aliases = javascript_aliases,
+			.argv = javascript_argv,
+			.driver = "driver.js",
+	},
+	{
+			.language = "typescript",
+			.aliases = typescript_aliases,
+			.argv = typescript_argv,
+			.driver = "driver.js",
+	},
+	{
+			.language = "bash",
+			.aliases = bash_aliases,
+			.argv = bash_argv,
+			.driver = "driver.sh",
+	},
+	{
+			.language = "ruby",
+			.aliases = ruby_aliases,
+			.argv = ruby_argv,
+			.driver = "driver.rb",
+	},
+	{
+			.language = "java",
+			.argv = java_argv,
+			.driver = "driver.java",
 	},
 };
 const size_t code_langs_n = ARRAY_SIZE(code_langs);
