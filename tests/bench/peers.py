@@ -253,5 +253,7 @@ PEERS = {peer.name: peer for peer in [
     Peer("skopeo+umoci", "skopeo", pull=skopeo_pull),
     Peer("igzip", "igzip", unpack=igzip_unpack),
     Peer("direct", "sh", None),  # osbx itself, without its server
+    Peer("python3", "python3"),
+    Peer("jupyter", "jupyter-server"),
     Peer("floor", "cc", None, run=floor_run, prepare=floor_prepare, api=floor_api),
 ]}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import api
 import detached
+import interpreter
 import lifecycle
 import measure
 
@@ -118,6 +119,10 @@ FIGURES = {
                           timeout_s=300),
     "served-more": Figure(f"what {lifecycle.CROWD} sandboxes add to its own memory", "MiB",
                           lifecycle.MORE, 1, 1, timeout_s=300),
+    "code-first": Figure("POST /code/context and /code until the result, of Python", "ms",
+                         interpreter.FIRST, 5, 2, words=("10",), timeout_s=120),
+    "code-next": Figure("POST /code in a context that has run before, until the result", "ms",
+                        interpreter.NEXT, 5, 2, words=("50",), timeout_s=120),
     "tick": Figure("a printed line until its event, 95 of 100 took no longer", "ms", api.API, 5, 2,
                    words=("tick", "100")),
     "output": Figure("1 GiB of output in lines of 80 bytes, as events", "MB/s", api.API, 3, 1,
@@ -215,6 +220,12 @@ ROWS = [
     Row("proxied", "user", "direct", times(1.3)),
     Row("proxied-output", "root", "direct"),
     Row("proxied-upload", "root", "direct"),
+    Row("code-first", "root", "python3", times(1.3)),
+    Row("code-first", "root", "jupyter"),
+    Row("code-first", "user", "python3", times(1.3)),
+    Row("code-next", "root", None, absolute(2)),
+    Row("code-next", "root", "jupyter"),
+    Row("code-next", "user", None, absolute(2)),
     Row("tick", "root", None, absolute(1)),
     Row("tick", "user", None, absolute(1)),
     Row("output", "root", None, absolute(150)),
