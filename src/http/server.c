@@ -20,6 +20,8 @@
 #define BODY_MS         60000
 #define IDLE_MS         75000
 #define REST_MS         100 /* without a descriptor left */
+#define ALIVE_IDLE_S    60
+#define ALIVE_EACH_S    20
 
 _Static_assert(HTTP_HEAD_BYTES_MAX == PARSE_HEAD_MAX, "http.h says so");
 _Static_assert(HTTP_TARGET_BYTES_MAX == PARSE_TARGET_MAX, "http.h says so");
@@ -70,16 +72,29 @@ void http_server_free(struct http_server *s)
 	free(s);
 }
 
+/* All fail for what is not TCP, where there is nothing to delay and nobody who vanishes. */
+static void set_tcp(int fd)
+{
+	const int on = 1;
+	const int idle = ALIVE_IDLE_S;
+	const int each = ALIVE_EACH_S;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	/* A tunnel and an endless answer have no time-out: a peer whose machine has gone to sleep
+	 * would be kept for ever. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &each, sizeof(each));
+}
+
 static int serve(struct http_server *s, int fd, uint32_t tag)
 {
 	const struct parse_refusal full = { .status = 503, .what = "too many connections" };
-	int on = 1;
 
 	if (s->conns_n >= s->opts.conns_max + HTTP_REFUSED_MAX) {
 		return -EMFILE;
 	}
-	/* Fails for all but TCP, where there is nothing to delay. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	set_tcp(fd);
 	struct conn *c = conn_new(s, fd, tag);
 
 	if (!c) {

@@ -119,6 +119,20 @@ def part_pages():
     delete(name)
 
 
+def part_alive():
+    """A peer that vanishes without a word is noticed: the kernel asks after it (timer 2 of proc(5))"""
+    def timer(sock):
+        own, port = (f'{sock.getsockname()[1]:04X}', f'{int(server.where):04X}')
+        with open('/proc/net/tcp', encoding='ascii') as f:
+            rows = [line.split() for line in f]
+        return [row[5].split(':')[0] for row in rows if row[1].endswith(':' + port) and row[2].endswith(':' + own)]
+
+    with server.dial() as sock:
+        sock.sendall(b'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n')
+        check('an answer', sock.recv(65536)[:12], b'HTTP/1.1 200')
+        check('then the connection is watched', wait_for(lambda: timer(sock) == ['02']))
+
+
 def part_files():
     """A server with few descriptors, and more connections than it can have: a sandbox that is there is never one that is not"""
     name = create()

@@ -178,6 +178,7 @@ end_server "clients"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 serve -- --listen "unix:$sock" --listen "tcp:127.0.0.1:$port"
 drive "$port" pages
+drive "$port" alive
 end_server "pages"
 
 # Few descriptors.
