@@ -290,7 +290,7 @@ static void begin_line(struct sniff_http *s, enum step step, enum field field)
 
 static void take_method(struct sniff_http *s, char c)
 {
-	if (c == ' ') {
+	if (c == ' ' && s->text_n > 0) {
 		if (text_is(s, "CONNECT")) {
 			refuse(s, "a CONNECT request");
 			return;
