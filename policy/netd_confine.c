@@ -42,7 +42,8 @@ int confine_enter(int userns_fd, int netns_fd, struct error *e)
 		return 0; /* the sandbox's ids are the user's own, or below them */
 	}
 	r = sys_setgroups(0, NULL);
-	r = r < 0 ? r : sys_setresgid(0);
+	/* Denied for good in a user namespace of one id, which has no groups to lose. */
+	r = r < 0 && r != -EPERM ? r : sys_setresgid(0);
 	r = r < 0 ? r : sys_setresuid(0);
 	return r < 0 ? error_sys(e, -r, "become root of the user namespace") : 0;
 }
