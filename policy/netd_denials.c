@@ -58,10 +58,16 @@ static const char *reason_of(const struct netd_denial *n)
 	if (n->why) {
 		return n->why;
 	}
-	if (n->rule >= 0) {
+	switch (n->rule) {
+	case NETPOLICY_BY_DEFAULT:
+		return "default action";
+	case NETPOLICY_BY_RESERVED:
+		return "not a public address";
+	case NETPOLICY_BY_PORT:
+		return "DNS over TLS, which needs a rule with its port";
+	default:
 		return "rule";
 	}
-	return n->rule == NETPOLICY_BY_RESERVED ? "not a public address" : "default action";
 }
 
 static void denial_format(const struct netd_denial *n, struct json_writer *w)

@@ -166,7 +166,8 @@ static struct netpolicy_verdict judge(const struct netpolicy *p, const struct ne
 		const struct netpolicy_rule *r = &p->rules[i];
 		const bool allows = r->action == NETPOLICY_ALLOW;
 
-		if (!port_matches(r, flow->port, flow->proto)) {
+		if (!port_matches(r, flow->port, flow->proto) ||
+				(allows && flow->port == NETPOLICY_DOT && r->port == 0)) {
 			continue;
 		}
 		if (r->kind == NETPOLICY_PREFIX) {
@@ -182,6 +183,9 @@ static struct netpolicy_verdict judge(const struct netpolicy *p, const struct ne
 	if (at->is_reserved) {
 		return (struct netpolicy_verdict){ .allowed = false,
 			.rule = NETPOLICY_BY_RESERVED };
+	}
+	if (flow->port == NETPOLICY_DOT) {
+		return (struct netpolicy_verdict){ .allowed = false, .rule = NETPOLICY_BY_PORT };
 	}
 	return (struct netpolicy_verdict){ .allowed = p->fallback == NETPOLICY_ALLOW,
 		.rule = NETPOLICY_BY_DEFAULT };

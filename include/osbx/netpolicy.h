@@ -72,6 +72,11 @@ struct netpolicy {
 /* Why something is refused or let through, for logs. */
 #define NETPOLICY_BY_DEFAULT  (-1)
 #define NETPOLICY_BY_RESERVED (-2) /* not a public address, and no rule of its own */
+#define NETPOLICY_BY_PORT     (-3) /* NETPOLICY_DOT, and no rule with that port */
+
+/* DNS over TLS (RFC 7858): a resolver past the one that knows the policy. Closed unless a rule
+ * names the port. */
+#define NETPOLICY_DOT 853
 
 struct netpolicy_verdict {
 	bool allowed;

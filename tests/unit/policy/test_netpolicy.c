@@ -317,6 +317,13 @@ static const struct check {
 	{ "+::", "::", 443, NULL, false, RESERVED },
 	{ "+224.0.0.1", "224.0.0.1", 443, NULL, false, RESERVED },
 	{ "+255.255.255.255", "255.255.255.255", 443, NULL, false, RESERVED },
+	/* DNS over TLS */
+	{ "", "203.0.113.1", 853, NULL, false, NETPOLICY_BY_PORT },
+	{ "+203.0.113.1 +a.test", "203.0.113.1", 853, "a.test", false, NETPOLICY_BY_PORT },
+	{ "+203.0.113.1 +a.test:853", "203.0.113.1", 853, "a.test", true, 1 },
+	{ "-* +203.0.113.1:853", "203.0.113.1", 853, NULL, true, 0 },
+	{ "-203.0.113.1", "203.0.113.1", 853, NULL, false, 0 },
+	{ "+10.0.0.0/8", "10.0.0.1", 853, NULL, false, RESERVED },
 	/* ports */
 	{ "-* +a.test:443", "203.0.113.1", 443, "a.test", true, 0 },
 	{ "-* +a.test:443", "203.0.113.1", 80, "a.test", false, DEFAULT },
