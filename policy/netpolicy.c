@@ -106,10 +106,13 @@ static bool name_matches(const struct netpolicy_rule *r, const char *name)
 	return n > below + 1 && name[n - below - 1] == '.' && str_eq(name + n - below, r->name);
 }
 
-static bool port_matches(const struct netpolicy_rule *r, uint16_t port, enum netpolicy_proto proto)
+/* Does a rule say something about a port? DNS over TLS is only allowed by name of its port. */
+static bool rule_is_for(const struct netpolicy_rule *r, uint16_t port, enum netpolicy_proto proto)
 {
-	return r->port == 0 ||
-	       (r->port == port && (r->proto == NETPOLICY_ANY || r->proto == proto));
+	if (r->port == 0) {
+		return r->action == NETPOLICY_DENY || port != NETPOLICY_DOT;
+	}
+	return r->port == port && (r->proto == NETPOLICY_ANY || r->proto == proto);
 }
 
 struct netpolicy_verdict netpolicy_ask(const struct netpolicy *p, const char *name)
@@ -166,8 +169,7 @@ static struct netpolicy_verdict judge(const struct netpolicy *p, const struct ne
 		const struct netpolicy_rule *r = &p->rules[i];
 		const bool allows = r->action == NETPOLICY_ALLOW;
 
-		if (!port_matches(r, flow->port, flow->proto) ||
-				(allows && flow->port == NETPOLICY_DOT && r->port == 0)) {
+		if (!rule_is_for(r, flow->port, flow->proto)) {
 			continue;
 		}
 		if (r->kind == NETPOLICY_PREFIX) {
@@ -227,7 +229,7 @@ bool netpolicy_may_dial(const struct netpolicy *p, const struct netaddr *a, bool
 		const struct netpolicy_rule *r = &p->rules[i];
 		const bool allows = r->action == NETPOLICY_ALLOW;
 
-		if (!port_matches(r, port, proto)) {
+		if (!rule_is_for(r, port, proto)) {
 			continue;
 		}
 		if (r->kind != NETPOLICY_PREFIX) {
@@ -239,7 +241,7 @@ bool netpolicy_may_dial(const struct netpolicy *p, const struct netaddr *a, bool
 			return allows;
 		}
 	}
-	return !at.is_reserved && p->fallback == NETPOLICY_ALLOW;
+	return !at.is_reserved && port != NETPOLICY_DOT && p->fallback == NETPOLICY_ALLOW;
 }
 
 bool netpolicy_may_resolve(const struct netpolicy *p, const struct netaddr *a)

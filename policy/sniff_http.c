@@ -92,7 +92,10 @@ static bool is_text(char c)
 
 static char lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	if (c >= 'A' && c <= 'Z') {
+		c = (char)(c - 'A' + 'a');
+	}
+	return c;
 }
 
 static struct span text_of(const struct sniff_http *s)

@@ -74,9 +74,7 @@ static void go(struct sniff_tls *s, enum step step, uint32_t run)
 
 static void finish(struct sniff_tls *s)
 {
-	if (s->left != 0) {
-		refuse(s, "a ClientHello with bytes behind its end");
-	} else if (!s->has_name) {
+	if (!s->has_name) {
 		refuse(s, "a ClientHello without server name");
 	} else if (netpolicy_name((struct span){ .p = s->name, .n = s->name_n }, s->name) < 0) {
 		refuse(s, "a server name that is no host name");

@@ -133,7 +133,7 @@ static int parse_groups(struct span text, bool may_end_in_v4, uint8_t out[2 * V6
 		(void)span_next(&text, ':', &part);
 		if (memchr(part.p, '.', part.n)) {
 			if (!may_end_in_v4 || text.n > 0 || n > V6_GROUPS - 2 ||
-					parse4(part, &out[2 * n]) < 0) {
+					parse4(part, out + 2 * (size_t)n) < 0) {
 				return -EINVAL;
 			}
 			return n + 2;
@@ -149,8 +149,8 @@ static int parse_groups(struct span text, bool may_end_in_v4, uint8_t out[2 * V6
 			}
 			v = v << 4 | (unsigned int)digit;
 		}
-		out[2 * n] = (uint8_t)(v >> 8);
-		out[2 * n + 1] = (uint8_t)v;
+		out[2 * (size_t)n] = (uint8_t)(v >> 8);
+		out[2 * (size_t)n + 1] = (uint8_t)v;
 		n++;
 	}
 	return n;
@@ -172,8 +172,8 @@ static int parse6(struct span text, uint8_t out[2 * V6_GROUPS])
 	if (gap ? head_n + tail_n >= V6_GROUPS : head_n != V6_GROUPS) {
 		return -EINVAL;
 	}
-	memset(out + 2 * head_n, 0, 2 * (size_t)(V6_GROUPS - head_n));
-	memcpy(out + 2 * (V6_GROUPS - tail_n), tail, 2 * (size_t)tail_n);
+	memset(out + 2 * (size_t)head_n, 0, 2 * (size_t)(V6_GROUPS - head_n));
+	memcpy(out + 2 * (size_t)(V6_GROUPS - tail_n), tail, 2 * (size_t)tail_n);
 	return 0;
 }
 
@@ -227,7 +227,7 @@ int netprefix_parse(struct span text, struct netprefix *out)
 	return 0;
 }
 
-static unsigned int group_of(const struct netaddr *a, int i)
+static unsigned int group_of(const struct netaddr *a, size_t i)
 {
 	return (unsigned int)a->bytes[2 * i] << 8 | a->bytes[2 * i + 1];
 }

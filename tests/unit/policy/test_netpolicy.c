@@ -400,6 +400,12 @@ static const struct {
 	{ "-* +203.0.113.1", "203.0.113.1", 443, true, true, true },
 	{ "+0.0.0.0", "0.0.0.0", 443, false, false, false },
 	{ "-b.test +10.0.0.1", "10.0.0.1", 443, false, true, true },
+	/* DNS over TLS only by name of its port. */
+	{ "", "203.0.113.1", 853, false, false, true },
+	{ "-* +a.test", "203.0.113.1", 853, false, false, true },
+	{ "-* +203.0.113.1", "203.0.113.1", 853, false, false, true },
+	{ "-* +203.0.113.1:853", "203.0.113.1", 853, false, true, true },
+	{ "-* +a.test:853", "203.0.113.1", 853, false, true, true },
 };
 
 START_TEST(opening_a_socket)

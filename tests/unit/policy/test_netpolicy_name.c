@@ -6,6 +6,9 @@
 #include "../unit.h"
 
 #define L63 "a23456789012345678901234567890123456789012345678901234567890123"
+#define L59 "a2345678901234567890123456789012345678901234567890123456789"
+#define L58 "a234567890123456789012345678901234567890123456789012345678"
+#define L53 "a2345678901234567890123456789012345678901234567890123"
 #define L61 "a234567890123456789012345678901234567890123456789012345678901"
 
 static const char *const names[][2] = {
@@ -106,10 +109,12 @@ static const char *const no_names[] = {
 	"xn--\xc3\xbc.test",  /* both forms at once */
 	"-\xc3\xbc.test",
 	"\xc3\xbc-.test",
-	/* a label that is too long as "xn--" alone */
+	/* labels that are too long as "xn--" alone */
 	"\xc3\xbc" L63 ".test",
-	"\xc3\xbc"
-	"a2345678901234567890123456789012345678901234567890123456.test",
+	"\xc3\xbc" L61 ".test",
+	"\xc3\xbc" L59 ".test",
+	"\xc3\xbc" L58 ".test",
+	"\xc3\xbc" L53 ".test",
 };
 
 START_TEST(no_host_name)

@@ -288,6 +288,8 @@ static const struct {
 } bad_bytes[] = {
 	{ 0, 2 },  /* a ServerHello */
 	{ 3, 33 }, /* length */
+	{ 3, 34 },
+	{ 3, 35 + 32 },
 	{ 3, 0xff },
 	{ 6 + 32, 0xff },          /* session */
 	{ 6 + 32 + 33, 0xff },     /* ciphers */
