@@ -18,6 +18,7 @@
  * Whoever stops a context whose session is being made leaves an orphan behind, which ends the
  * session as soon as it knows its id.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,9 +111,7 @@ static void farewell_on_end(void *ctx, int r, const struct http_answer *a)
 {
 	struct farewell *f = ctx;
 
-	if (r == 0 && a->status < 500) {
-		farewell_free(f);
-	} else if (++f->tries == FAREWELL_TRIES) {
+	if ((r == 0 && a->status < 500) || ++f->tries == FAREWELL_TRIES) {
 		farewell_free(f);
 	} else {
 		loop_timer(f->execd->loop, &f->timer, clock_boot_ms() + FAREWELL_MS,
@@ -150,6 +149,7 @@ static void session_end(struct jupyter *j)
 /* j is gone behind it, as behind the next two. */
 static void start_fail(struct jupyter *j, const struct error *e)
 {
+	assert(j->context);
 	code_start_failed(j->context, e);
 }
 
@@ -488,6 +488,7 @@ static void kernel_is_missing(struct jupyter *j, const struct json *specs)
 
 static void on_specs(struct jupyter *j, const struct json *specs)
 {
+	assert(j->context);
 	const char *name = jupyter_kernel_find(specs, j->context->language);
 	bool is_last_choice = name && str_eq(name, "python3");
 	bool is_settled = is_last_choice && j->context->codes->is_python3_settled;

@@ -28,6 +28,7 @@ static bool is_low(int v)
 /* The escape at p, of which left bytes are there; how many of them are in order. */
 static size_t escape_fix(char *p, size_t left)
 {
+	static const char replacement[] = { 'f', 'f', 'f', 'd' };
 	int v = left >= 6 && p[1] == 'u' ? hex4(p + 2) : -1;
 
 	if (v < 0) {
@@ -38,7 +39,7 @@ static size_t escape_fix(char *p, size_t left)
 		return 12;
 	}
 	if (v == 0 || (v >= 0xd800 && v <= 0xdfff)) {
-		memcpy(p + 2, "fffd", 4);
+		memcpy(p + 2, replacement, sizeof(replacement));
 	}
 	return 6;
 }

@@ -282,12 +282,12 @@ static int session_interact(struct code_session *s, struct error *e)
 			(void)fputc('\n', stderr);
 			continue;
 		}
-		if (got < 0 || (got > 0 && buf_append_str(&block, line) < 0)) {
+		if (got < 0 || (line && buf_append_str(&block, line) < 0)) {
 			r = error_set(e, ERRC_LIMIT, "standard input: %s",
 					got < 0 ? strerror(-got) : "too much code");
 			break;
 		}
-		in_block = got > 0 && (in_block ? line[0] != '\n' : line_opens(line));
+		in_block = line && (in_block ? line[0] != '\n' : line_opens(line));
 		if (!in_block) {
 			r = block_run(s, &block, e);
 		}

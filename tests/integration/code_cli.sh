@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# modes: root user single
+# modes: root root-asan user single
 # osbx code: files and standard input, state, errors, images, interrupts, the interactive loop.
 . "$(dirname "$0")/lib.sh"
 
