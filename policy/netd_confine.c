@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <osbx/caps.h>
 #include <osbx/secfilter.h>
@@ -82,6 +83,8 @@ int confine_lock(int control_fd, struct error *e)
 	struct secfilter filter = { .n = 0 };
 	int r = limits_set();
 
+	/* glibc opens the file of the time zone for the first date, whatever its zone. */
+	tzset();
 	secfilter_builtin(SECFILTER_NETD, &filter);
 	r = r < 0 ? r : sys_prctl(PR_SET_DUMPABLE, 0);
 	r = r < 0 ? r : caps_set(0);

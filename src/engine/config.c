@@ -251,7 +251,7 @@ static const struct conf_key config_keys[] = {
 
 void config_init(struct config *c)
 {
-	*c = (struct config){ .network = SPEC_NETWORK_NONE, .serve_create_wait_ms = -1 };
+	*c = (struct config){ .network = SPEC_NETWORK_PRIVATE, .serve_create_wait_ms = -1 };
 }
 
 void config_done(struct config *c)

@@ -33,10 +33,13 @@
 #include <osbx/egress.h>
 #include <osbx/fd.h>
 #include <osbx/keeper_net.h>
+#include <osbx/limits.h>
 #include <osbx/log.h>
 #include <osbx/mem.h>
 #include <osbx/packet.h>
+#include <osbx/program.h>
 #include <osbx/spawn.h>
+#include <osbx/str.h>
 #include <osbx/sys.h>
 
 #include "net_internal.h"
@@ -77,6 +80,17 @@ struct keeper_net {
 	uint64_t denied;
 };
 
+/* A keeper that has unpacked an image is the full program in memory (program.h), which starts
+ * slowly and takes four times the room: netd is the installed one then. */
+static const char *netd_program(void)
+{
+	char exe[LIMIT_PATH_BYTES];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	exe[n > 0 ? n : 0] = '\0';
+	return str_after(exe, "/memfd:") && program_path()[0] == '/' ? program_path() : spawn_self;
+}
+
 static int netd_spawn(struct keeper_net *n, struct error *e)
 {
 	char name[] = "osbx";
@@ -91,7 +105,7 @@ static int netd_spawn(struct keeper_net *n, struct error *e)
 	autoclose int theirs = fds[1];
 	autoclose int ours = fds[0];
 	const struct spawn_opts opts = {
-		.path = spawn_self,
+		.path = netd_program(),
 		.argv = argv,
 		.fds = { { .from = theirs, .to = NETD_CONTROL_FD } },
 		.fds_n = 1,

@@ -196,7 +196,7 @@ def part_wishes():
         (400, {'metadata': {'a' * 254 + '/x': 'y'}}), (400, {'resourceLimits': {'cpu': '0'}}), (400, {'resourceLimits': {'cpu': 'nan'}}),
         (400, {'resourceLimits': {'cpu': '1e3'}}), (400, {'resourceLimits': {'memory': '1.5Gi'}}), (400, {'resourceLimits': {'memory': '-1'}}),
         (400, {'resourceLimits': {'memory': '99999999999999999999'}}), (400, {'resourceLimits': {'memory': '1Pi'}}), (400, {'platform': {'os': 'windows', 'arch': 'amd64'}}),
-        (400, {'platform': {'os': 'linux', 'arch': 'sparc'}}), (400, {'secureAccess': True}), (400, {'networkPolicy': {'egress': [{'action': 'allow', 'target': 'x'}]}}),
+        (400, {'platform': {'os': 'linux', 'arch': 'sparc'}}), (400, {'secureAccess': True}), (422, {'networkPolicy': {'egress': [{'action': 'allow', 'target': 'x y'}]}}),
         (400, {'extensions': {'poolRef': 'p'}}), (400, {'extensions': {'access.renew.extend.seconds': '299'}}), (400, {'extensions': {'access.renew.extend.seconds': '86401'}}),
         (400, {'extensions': {'access.renew.extend.seconds': 'x'}}), (400, {'image': {'uri': 'oci:/etc:1'}}), (400, {'image': {'uri': 'rootfs:/'}}),
         (400, {'snapshotId': 's', 'image': None}), (400, {'lifecycle': {'preStart': {'command': ['x']}}}),
@@ -209,7 +209,7 @@ def part_wishes():
         if status == 202:
             delete(json.loads(data)['id'])
     taken = [{'timeout': None}, {'timeout': 60}, {'resourceLimits': {}}, {'resourceRequests': {'cpu': '1'}}, {'env': {}}, {'env': {'A': None}},
-             {'metadata': {'example.com/A_b.c': 'x' * 63, 'b': ''}}, {'extensions': {}}, {'volumes': []}, {'networkPolicy': None}, {'unknown': {'x': [1]}},
+             {'metadata': {'example.com/A_b.c': 'x' * 63, 'b': ''}}, {'extensions': {}}, {'volumes': []}, {'networkPolicy': None}, {'networkPolicy': {}}, {'networkPolicy': {'egress': [{'action': 'allow', 'target': 'x.test'}]}}, {'unknown': {'x': [1]}},
              {'credentialProxy': {'enabled': False}}, {'snapshotId': None, 'templateId': None, 'lifecycle': None},
              {'image': {'uri': '@host', 'auth': None}}, {'metadata': {f'k{i}': str(i) for i in range(32)}}]
     for more in taken:

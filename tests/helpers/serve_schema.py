@@ -80,12 +80,25 @@ def part_keys():
         ask(route, 401, headers={'OPEN-SANDBOX-API-KEY': 'wrong'})
 
 
+def policy_body(route):
+    rules = {'PUT': {'defaultAction': 'deny'}, 'PATCH': [{'action': 'allow', 'target': 'a.test'}], 'DELETE': ['a.test']}
+    return rules.get(route.split()[0]) if 'networkpolicy' in route else None
+
+
+def part_policy(name):
+    for method in ('GET', 'PATCH', 'GET', 'DELETE', 'PUT', 'GET'):
+        route = f'{method} {ONE}/networkpolicy'
+        answer = json.loads(ask(route, 200, policy_body(route), sandbox=name))
+    check('the policy that was put', answer['policy'], {'defaultAction': 'deny', 'egress': []})
+    ask(f'GET {ONE}/endpoints/{{port}}', 200, sandbox=name, port=18080)
+
+
 def part_absent():
     for route, answers in SCHEMA['answers'].items():
         if '501' in answers:
             ask(route, 501, body={} if route.split()[0] in ('POST', 'PUT', 'PATCH') else None)
         if '404' in answers:
-            body = {'expiresAt': '2099-01-01T00:00:00Z'} if 'renew' in route else {'a': 'b'} if 'metadata' in route else None
+            body = {'expiresAt': '2099-01-01T00:00:00Z'} if 'renew' in route else {'a': 'b'} if 'metadata' in route else policy_body(route)
             ask(route, 404, body)
             ask(route, 404, body, sandbox='x')
         if '413' in answers:
@@ -106,7 +119,7 @@ def part_server():
 def part_refused():
     host = {'name': 'v', 'mountPath': '/v', 'host': {'path': '/etc'}}
     refused = [(422, {'image': 7}), (422, {'timeout': 1}), (400, {'metadata': {'-': 'x'}}), (400, {'resourceLimits': {'cpu': '0'}}), (400, {'entrypoint': ['no-such-program']}),
-               (400, {'extensions': {'poolRef': 'p'}}), (400, {'secureAccess': True}), (400, {'networkPolicy': {'defaultAction': 'deny'}}),
+               (400, {'extensions': {'poolRef': 'p'}}), (400, {'secureAccess': True}), (422, {'networkPolicy': {'egress': [{'target': ''}]}}),
                (400, {'platform': {'os': 'linux', 'arch': 'amd64'}}), (400, {'snapshotId': 's', 'image': None}), (400, {'volumes': [host]})]
     refused += [(400, {'volumes': [{**host, **more}]}) for more in ({'name': '-'}, {'mountPath': 'v'}, {'subPath': '..'}, {'host': {'path': 'x'}}, {'host': None})]
     refused += [(400, {'volumes': [host, host]}), (400, {'volumes': [{'name': 'v', 'mountPath': '/v', 'pvc': {'claimName': 'x'}}]})]
@@ -140,6 +153,7 @@ def part_life():
     for route in (f'ANY {ONE}/proxy/{{port}}', f'ANY {ONE}/proxy/{{port}}/{{path*}}'):
         ask(route, 502, sandbox=name, port=9)
         ask(route, 400, sandbox=name, port=0)
+    part_policy(name)
     part_pause(name, forever)
     return name, forever
 
@@ -165,6 +179,9 @@ def part_end(name):
     ask(f'GET {ONE}', 200, sandbox=ended)
     ask(f'POST {ONE}/renew-expiration', 409, {'expiresAt': '2030-01-01T00:00:00Z'}, sandbox=ended)
     ask(f'POST {ONE}/pause', 409, sandbox=ended)
+    for method in ('GET', 'PUT', 'PATCH', 'DELETE'):
+        route = f'{method} {ONE}/networkpolicy'
+        ask(route, 409, policy_body(route), sandbox=ended)
     ask(f'ANY {ONE}/proxy/{{port}}/{{path*}}', 409, sandbox=ended)
     for one in json.loads(server.request('GET', '/sandboxes', None, KEY)[1])['items']:
         status, data, fields = server.request('DELETE', f'/sandboxes/{one["id"]}', None, KEY)
