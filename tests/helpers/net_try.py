@@ -356,14 +356,7 @@ def deed_nft():
         raise OSError(-code, os.strerror(-code))
 
 
-def deed_mark():
-    s = socket.socket()
-    s.setsockopt(socket.SOL_SOCKET, 36, 1)  # SO_MARK
-
-
-def deed_device():
-    s = socket.socket()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'lo\0')
+def ask_private(s):
     s.settimeout(WAIT)
     s.connect(('10.99.0.5', 80))
     s.sendall(b'GET / HTTP/1.1\r\nHost: private.test\r\n\r\n')
@@ -371,9 +364,23 @@ def deed_device():
         raise ConnectionResetError
 
 
+def deed_mark():
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, 36, 1)  # SO_MARK
+    ask_private(s)
+
+
+def deed_device():
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'lo\0')
+    ask_private(s)
+
+
 def deed_transparent():
     s = socket.socket()
     s.setsockopt(socket.SOL_IP, 19, 1)  # IP_TRANSPARENT
+    s.bind(('10.99.0.6', 0))
+    ask_private(s)
 
 
 def deed_netns():
@@ -395,13 +402,33 @@ def deed_netd_port():
     return str(status)
 
 
+def deed_listeners():
+    """What listens on the loopback and is not the workload's: none takes a request by another way than it is meant."""
+    found, answers = [], []
+    for name, family in (('tcp', socket.AF_INET), ('tcp6', socket.AF_INET6)):
+        with open(f'/proc/net/{name}', encoding='ascii') as f:
+            for words in (line.split() for line in f.readlines()[1:]):
+                port = int(words[1].rsplit(':', 1)[1], 16)
+                if words[3] == '0A' and port not in (18080, 44772):
+                    found.append(('::1' if family == socket.AF_INET6 else '127.0.0.1', port))
+    for where in found:
+        for request_bytes in (b'GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n', hello_of('allowed.test')):
+            try:
+                s = socket.create_connection(where, timeout=3)
+                s.sendall(request_bytes)
+                answers.append(s.recv(10))
+            except OSError:
+                answers.append(b'')
+    return f'{"some" if found else "no"} listeners, {sum(bool(a) for a in answers)} answers'
+
+
 def deed_kill_netd():
     """No process of it is seen here."""
     for entry in os.listdir('/proc'):
         if entry.isdigit():
             try:
                 with open(f'/proc/{entry}/cmdline', 'rb') as f:
-                    if b'netd' in f.read():
+                    if f.read().split(b'\0')[1:2] == [b'netd']:
                         return 'seen'
             except OSError:
                 pass

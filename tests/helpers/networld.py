@@ -410,7 +410,8 @@ def other_side(ready, go):
 def make_links(pid):
     ip('link', 'set', 'lo', 'up')
     ip('link', 'add', 'w0', 'type', 'veth', 'peer', 'name', 't0')
-    ip('link', 'set', 't0', 'netns', str(pid))
+    ip('link', 'set', 'w0', 'addrgenmode', 'none')
+    ip('link', 'set', 't0', 'addrgenmode', 'none', 'netns', str(pid))
     ip('addr', 'add', f'{HOST4}/24', 'dev', 'w0')
     ip('addr', 'add', f'{HOST6}/64', 'dev', 'w0', 'nodad')
     ip('addr', 'add', f'{OWN_PUBLIC}/32', 'dev', 'w0')
