@@ -30,8 +30,14 @@
 int confine_enter(int userns_fd, int netns_fd, struct error *e)
 {
 	bool is_root = geteuid() == 0;
-	int r = sys_setns(userns_fd, CLONE_NEWUSER);
+	int r = is_root ? sys_setgroups(0, NULL) : 0;
 
+	/* Out here: a user namespace of one id denies it for good. EPERM: the root of such a one,
+	 * none of the machine's. */
+	if (r < 0 && r != -EPERM) {
+		return error_sys(e, -r, "drop groups");
+	}
+	r = sys_setns(userns_fd, CLONE_NEWUSER);
 	if (r < 0) {
 		return error_sys(e, -r, "enter the user namespace");
 	}
@@ -42,9 +48,7 @@ int confine_enter(int userns_fd, int netns_fd, struct error *e)
 	if (!is_root) {
 		return 0; /* the sandbox's ids are the user's own, or below them */
 	}
-	r = sys_setgroups(0, NULL);
-	/* Denied for good in a user namespace of one id, which has no groups to lose. */
-	r = r < 0 && r != -EPERM ? r : sys_setresgid(0);
+	r = sys_setresgid(0);
 	r = r < 0 ? r : sys_setresuid(0);
 	return r < 0 ? error_sys(e, -r, "become root of the user namespace") : 0;
 }
