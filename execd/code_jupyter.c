@@ -638,7 +638,16 @@ static int jupyter_start(struct code_context *c, struct error *e)
 
 static void jupyter_run(struct code_context *c)
 {
-	request_send(c->backend_state, "execute_request", c->run->code, false);
+	struct code_run *r = c->run;
+
+	/* The processes of a kernel are its server's. */
+	if (r->memory > 0) {
+		code_run_error(r, "NotSupported",
+				"a Jupyter server has no limit of memory for one run", NULL);
+		code_run_finished(r);
+		return;
+	}
+	request_send(c->backend_state, "execute_request", r->code, false);
 }
 
 static void jupyter_interrupt(struct code_context *c)

@@ -86,6 +86,11 @@ like "$out" '^stdout in /usr' "bash: state is kept"
 code '{"language":"r"}' 'x'
 is "$code $(printf '%s' "$out" | jq -r .message)" '400 language "r": the Jupyter server has no kernel; it has: bash, python' "no such kernel"
 
+api POST /code -d '{"context":{"language":"python"},"code":"1","memory":1000000}'
+out=$(told)
+is "$out" 'error NotSupported a Jupyter server has no limit of memory for one run
+status' "a limit that is not to be had is refused"
+
 context '{"language":"python","cwd":"/usr/lib","envs":{"A":"b \"c\" $d"}}'
 code "$context" 'import os; (os.getcwd(), os.environ["A"], "x" in dir())'
 like "$out" "'/usr/lib', 'b .{2}c.{2} \\\$d', False" "a context of its own: directory, variables, names"
