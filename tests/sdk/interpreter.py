@@ -100,6 +100,13 @@ async def contexts(interpreter):
 
 
 
+async def bash(interpreter):
+    context = await interpreter.codes.create_context(SupportedLanguage.BASH)
+    await interpreter.codes.run('cd /usr; f() { echo "in $PWD"; }', context=context)
+    execution = await interpreter.codes.run('f', context=context)
+    assert texts(execution.logs.stdout).strip() == 'in /usr', execution
+
+
 async def main(domain, image):
     config = ConnectionConfig(domain=domain, use_server_proxy='--server-proxy' in sys.argv)
     sandbox = await Sandbox.create(image, entrypoint=ENTRYPOINT, env=ENV, timeout=timedelta(minutes=10), connection_config=config)
@@ -118,6 +125,8 @@ async def main(domain, image):
         await figure(sandbox, interpreter, context)
         await failures(interpreter, context)
         await contexts(interpreter)
+        if not JUPYTER:
+            await bash(interpreter)
         await sandbox.kill()
 
 
