@@ -19,8 +19,9 @@
 #define PATH_OTHERWISE "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* An expression: no name of ours is left in __main__. */
-#define PYTHON_START                                                                          \
-	"(lambda t:exec(compile(t[0],'<osbx>','exec'),{'__name__':'osbx_driver','PARTS':t}))" \
+#define PYTHON_START                                                              \
+	"(lambda t:exec(compile(t[0],'<osbx>','exec'),{'__name__':'osbx_driver'," \
+	"'__builtins__':dict(__builtins__.__dict__),'PARTS':t}))"                 \
 	"(open(4,encoding='utf-8').read().split('\\f\\n'))"
 
 static const char *const python_aliases[] = { "python3", "py", NULL };

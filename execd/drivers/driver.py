@@ -12,8 +12,6 @@ import os
 import posix
 import sys
 
-__builtins__ = dict(B.__dict__)
-
 MAIN = sys.modules["__main__"].__dict__
 MAIN_THREAD = _thread.get_ident()
 BUNDLE_MAX = 16 << 20

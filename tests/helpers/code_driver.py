@@ -285,7 +285,9 @@ class Started:
         self.response = self.connection.getresponse()
         self.data = b''
         while b'begun' not in self.data:
-            self.data += self.response.read1(65536)
+            data = self.response.read1(65536)
+            assert data, self.data
+            self.data += data
 
     def end(self):
         self.data += self.response.read()
