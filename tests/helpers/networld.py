@@ -12,7 +12,7 @@ log, a line for each thing that arrived: "dns udp|tcp NAME TYPE", "tcp ADDR PORT
 DIR/etc is the host's /etc, where it can be made (resolv.conf may be replaced there).
 
 names      allowed.test other.test sub.allowed.test: two servers with TLS; cdn.test: at allowed.test's address
-           echo.test: port 7 echoes, also UDP; ssh.test: port 22 speaks first; git.test: a repository; talk.test: 443 and 80 speak first
+           echo.test: port 7 echoes, also UDP; ssh.test: port 22 speaks first; git.test: repo.git by https and git; talk.test: 443 and 80 speak first
            private.test mixed.test rebind.test mapped.test evil-alias.test metadata.test own.test own-public.test loop.test: lead to
            addresses that are nobody's business
            alias.test chain.test loop-alias.test big.test huge.test ttl0.test v6.test lame.test servfail.test refused.test garbage.test
@@ -302,6 +302,27 @@ def web(root, log, where, port):
     return serve
 
 
+def git_daemon(root):
+    """git:// for one connection."""
+    async def copy(reader, writer):
+        try:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+            writer.close()
+        except OSError:
+            pass
+
+    async def serve(reader, writer):
+        daemon = await asyncio.create_subprocess_exec('git', 'daemon', '--inetd', '--export-all', f'--base-path={root}', root,
+                                                      stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)
+        up = asyncio.ensure_future(copy(reader, daemon.stdin))
+        await copy(daemon.stdout, writer)
+        up.cancel()
+        await daemon.wait()
+    return serve
+
+
 def logged(log, where, port, serve):
     async def wrapped(reader, writer):
         log('tcp', where, port)
@@ -354,6 +375,7 @@ async def targets(folder, ready):
     for port in (80, 443, 7):
         await asyncio.start_server(logged(log, TALK, port, speaks_first(b'220 I speak first\r\n')), TALK, port)
     await asyncio.start_server(logged(log, SSH, 22, speaks_first(b'SSH-2.0-test\r\n')), SSH, 22)
+    await asyncio.start_server(logged(log, '203.0.113.20', 9418, git_daemon(f'{folder}/www')), '203.0.113.20', 9418)
     os.write(ready, b'1')
     os.close(ready)
     await asyncio.Event().wait()
