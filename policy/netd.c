@@ -33,7 +33,7 @@
 #include "netd_links.h"
 
 /* As many rules as there may be, each as long as it may be, and escaped. */
-#define POLICY_BYTES_MAX (NETPOLICY_RULES_MAX * (2U * NETPOLICY_TARGET_MAX + 64U))
+#define POLICY_BYTES_MAX ((size_t)NETPOLICY_RULES_MAX * (2 * NETPOLICY_TARGET_MAX + 64))
 #define BATCH_MAX        64 /* packets of the keeper's in one go */
 #define HOME_LOOPBACK    "127.0.0.1"
 
@@ -247,7 +247,9 @@ static void on_control(struct loop *loop, struct loop_source *src, uint32_t even
 	struct netd *n = container_of(src, struct netd, control);
 	struct packet p;
 
-	(void)events;
+	if (events & EPOLLOUT) {
+		dial_send(n);
+	}
 	for (int i = 0; i < BATCH_MAX; i++) {
 		int r = packet_recv(n->control_fd, &p, 0);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <sys/epoll.h>
 
 #include <osbx/fd.h>
 #include <osbx/mem.h>
@@ -9,43 +10,71 @@
 
 struct dial {
 	struct dial *next; /* netd.dials */
-	uint32_t id;
+	struct netd_dial what;
+	bool is_sent;
 	void (*done)(void *ctx, int fd_or_err);
 	void *ctx;
 };
 
+/* 0, -EAGAIN: the keeper has enough to do, -errno. */
+static int ask(struct netd *n, struct dial *d)
+{
+	struct packet p;
+
+	packet_init(&p, NETD_MSG_DIAL);
+	int r = packet_put(&p, &d->what, sizeof(d->what));
+
+	r = r < 0 ? r : packet_send(n->control_fd, &p);
+	d->is_sent = r == 0;
+	return r;
+}
+
 struct dial *dial_ask(struct netd *n, const struct netd_dial *what,
 		void (*done)(void *ctx, int fd_or_err), void *ctx)
 {
-	struct netd_dial ask = *what;
-	struct packet p;
+	struct dial *d = mem_new(struct dial);
+	struct dial **end = &n->dials;
 
-	ask.id = ++n->dial_id;
-	packet_init(&p, NETD_MSG_DIAL);
-	if (packet_put(&p, &ask, sizeof(ask)) < 0 || packet_send(n->control_fd, &p) < 0) {
+	*d = (struct dial){ .what = *what, .done = done, .ctx = ctx };
+	d->what.id = ++n->dial_id;
+	int r = ask(n, d);
+
+	if (r == -EAGAIN) {
+		r = loop_change(n->loop, &n->control, EPOLLIN | EPOLLOUT);
+	}
+	if (r < 0) {
+		free(d);
 		return NULL;
 	}
-	struct dial *d = mem_new(struct dial);
-
-	*d = (struct dial){ .next = n->dials, .id = ask.id, .done = done, .ctx = ctx };
-	n->dials = d;
+	while (*end) {
+		end = &(*end)->next;
+	}
+	*end = d;
 	return d;
 }
 
-static void unlink_dial(struct netd *n, const struct dial *d)
+void dial_send(struct netd *n)
 {
-	struct dial **at = &n->dials;
-
-	while (*at != d) {
-		at = &(*at)->next;
+	for (struct dial *d = n->dials; d; d = d->next) {
+		/* Any other failure: the keeper is gone, and so are we. */
+		if (!d->is_sent && ask(n, d) == -EAGAIN) {
+			return;
+		}
 	}
-	*at = d->next;
+	if (loop_change(n->loop, &n->control, EPOLLIN) < 0) {
+		loop_stop(n->loop, error_exit_status(ERRC_SYSTEM));
+	}
 }
 
 void dial_drop(struct netd *n, struct dial *d)
 {
+	struct dial **at = &n->dials;
+
 	if (d) {
-		unlink_dial(n, d);
+		while (*at != d) {
+			at = &(*at)->next;
+		}
+		*at = d->next;
 		free(d);
 	}
 }
@@ -56,7 +85,7 @@ void dial_answer(struct netd *n, const struct netd_dialed *what, int fd)
 	autoclose int own = fd;
 	int err = what->errnum > 0 ? -what->errnum : -EPROTO;
 
-	while (d && d->id != what->id) {
+	while (d && d->what.id != what->id) {
 		d = d->next;
 	}
 	/* NULL: its flow has ended meanwhile. */

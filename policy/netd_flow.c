@@ -236,6 +236,8 @@ static void on_dialed(void *ctx, int fd_or_err)
 	}
 	f->server_fd = fd_or_err;
 	(void)setsockopt(f->server_fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	/* A server that has vanished would be waited for, for ever. */
+	(void)setsockopt(f->server_fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
 	if (fd_set_nonblock(f->server_fd, true) < 0 ||
 			loop_add(f->r->n->loop, &f->server, f->server_fd, EPOLLOUT, on_server) <
 					0) {

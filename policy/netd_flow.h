@@ -11,9 +11,8 @@
 #include "netd_internal.h"
 #include "sniff.h"
 
-#define FLOW_HELD_MAX (64U << 10) /* bytes of a program's that wait for a decision or the server \
-				   */
-#define FLOW_BACK_MAX (64U << 10)
+#define FLOW_HELD_MAX (64U << 10) /* bytes of a program that wait */
+#define FLOW_BACK_MAX (64U << 10) /* of a server */
 
 enum flow_stage {
 	FLOW_GUESS,  /* what does the program speak? */

@@ -19,7 +19,7 @@ struct dial;
 
 struct netd {
 	struct loop *loop;
-	int control_fd; /* O_NONBLOCK: whoever waits for the keeper is refused, all others go on */
+	int control_fd; /* O_NONBLOCK: a keeper that is busy stops nobody who does not need it */
 	struct loop_source control;
 	struct netd_begin begin;
 	bool has_begun;
@@ -31,7 +31,7 @@ struct netd {
 	struct loop_source change_timer;
 	struct netd_denials denials;
 	struct names names;
-	struct dial *dials;
+	struct dial *dials; /* oldest first */
 	uint32_t dial_id;
 	struct netd_policy_api *api;
 	struct relay *relay;
@@ -51,6 +51,8 @@ int confine_lock(int control_fd, struct error *e) MUST_CHECK NONNULL(2);
  * even be asked. */
 struct dial *dial_ask(struct netd *n, const struct netd_dial *what,
 		void (*done)(void *ctx, int fd_or_err), void *ctx) MUST_CHECK NONNULL(1, 2, 3);
+/* The keeper takes packets again: send what waits for that. */
+void dial_send(struct netd *n) NONNULL(1);
 /* Nobody waits any more; done is not called. NULL is fine. */
 void dial_drop(struct netd *n, struct dial *d) NONNULL(1);
 /* An answer of the keeper's; fd is taken over. */

@@ -8,7 +8,7 @@ import array
 import ctypes
 import json
 import os
-import select
+import resource
 import signal
 import socket
 import struct
@@ -91,7 +91,7 @@ class World:
             threading.Thread(target=f, daemon=True).start()
 
     def server(self, one):
-        s = socket.create_server(('127.0.0.1', 0), backlog=128)
+        s = socket.create_server(('127.0.0.1', 0), backlog=1024)
 
         def loop():
             while True:
@@ -496,6 +496,22 @@ def connections(k, w):
     check(k.inside(half) == 'abcEND', 'a side that has ended still gets its answer')
 
 
+def burst(k):
+    def f():
+        all_of_them = [socket.socket() for _ in range(300)]
+        for s in all_of_them:
+            s.settimeout(LIMIT)
+            s.setblocking(False)
+            s.connect_ex(('10.1.2.3', 7))
+        for s in all_of_them:
+            s.setblocking(True)
+            s.settimeout(LIMIT)
+            s.sendall(b'x')
+        return sum(s.recv(1) == b'x' for s in all_of_them)
+    got = k.inside(f)
+    check(got == 300, 'hundreds of connections at once', got)
+
+
 def edits(k, w):
     check(k.api('GET', '/policy', token=None) == [401, 'unauthorized'], 'the policy is not told to everybody')
     check(k.api('GET', '/policy', token='x')[0] == 401, 'nor with another token')
@@ -592,6 +608,8 @@ def open_world(osbx, w):
 
 def main():
     signal.alarm(240)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     w = World()
     w.names = {
         'good.test': {'addrs': ['203.0.113.1', '2001:db8::1']},
@@ -612,6 +630,7 @@ def main():
     names_and_addresses(k, w)
     connections(k, w)
     silent_client(k)
+    burst(k)
     closed(k)
     edits(k, w)
     check(k.stop() == 0, 'it ends with its keeper')
