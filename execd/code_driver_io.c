@@ -13,6 +13,7 @@
 #include "code_driver.h"
 
 #define READ_ROUNDS 16           /* then others have their turn */
+#define LAST_READS  64           /* more than a socket holds */
 #define IN_MAX      (256U << 20) /* of all drivers: frames that have not all come */
 #define LEFT_OUT \
 	"{\"text/plain\":\"(a result that is too deep or has too many parts is left out)\"}"
@@ -400,14 +401,18 @@ void driver_last_text(struct driver *d)
 	}
 }
 
-/* Nothing that comes behind the end: somebody may hold the pipes. */
+/* Nothing that comes behind the end: somebody may hold the pipes, and the channel. */
 void driver_last_words(struct driver *d)
 {
+	bool more = true;
+
 	d->is_pumping = true;
 	driver_last_text(d);
-	d->has_sync = false;
-	while (d->context && (frame_step(d) || (d->context && channel_read(d)))) {
-		d->has_sync = false;
+	for (int n = 0; n < LAST_READS && more; n++) {
+		while (d->context && frame_step(d)) {
+			/* all that are there */
+		}
+		more = d->context && channel_read(d);
 	}
 	d->is_pumping = false;
 }

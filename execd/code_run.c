@@ -187,6 +187,8 @@ void code_run_interrupt(struct code_run *r)
 	r->is_interrupted = true;
 	loop_timer(loop_of(r), &r->deadline, clock_boot_ms() + CODE_GRACE_MS, grace_on_time);
 	r->context->backend->interrupt(r->context);
+	/* What waits for the client would keep the code from hearing it; this may be the end of r. */
+	r->context->backend->resume(r->context);
 }
 
 static void timeout_on_time(struct loop *loop, struct loop_source *src, uint32_t events)
@@ -272,15 +274,24 @@ void code_run_begin(struct code_context *c, struct http_req *rq, const struct co
 	}
 }
 
-bool code_run_must_wait(const struct code_run *r)
+static bool has_enough(const struct code_run *r)
 {
 	return r->rq && http_pending(r->rq) >= CODE_PENDING_MAX;
+}
+
+/* The output of a run that is interrupted is dropped instead. */
+bool code_run_must_wait(const struct code_run *r)
+{
+	return has_enough(r) && !r->is_interrupted;
 }
 
 void code_run_text(struct code_run *r, bool is_stderr, struct span text)
 {
 	struct events ev = events_begin(r);
 
+	if (has_enough(r) && r->is_interrupted) {
+		return;
+	}
 	event_piece(&ev, text_types[is_stderr], &r->texts[is_stderr], text);
 	events_send(r, &ev);
 }
@@ -291,6 +302,9 @@ void code_run_result(struct code_run *r, const struct json *bundle, const uint64
 	struct json_writer w = JSON_WRITER(&json);
 	struct events ev = events_begin(r);
 
+	if (has_enough(r) && r->is_interrupted) {
+		return;
+	}
 	texts_end(r, &ev);
 	if (count) {
 		event_count(&ev, *count);
