@@ -236,6 +236,8 @@ static void on_exited(struct keeper *k, const struct packet *p)
 	k->status_signal = exited->signal;
 	k->stage = KEEPER_EXITED;
 	k->alone = exited->alone != 0;
+	/* It ends while PID 1 does. */
+	keeper_net_stop(k->opts.net);
 	if (k->opts.on_exited) {
 		k->opts.on_exited(k->opts.ctx);
 	}
