@@ -22,11 +22,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/utsname.h>
 
 #include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/mem.h>
 #include <osbx/str.h>
+#include <osbx/sys.h>
 #include <osbx/websocket.h>
 
 #include "code_internal.h"
@@ -39,9 +42,12 @@
 #define RETRY_MS       200
 #define WATCH_MS       1000
 #define FAREWELL_MS    1000
+#define LAST_WORDS_MS  100
 #define FAREWELL_TRIES 10
 #define PING_MS        60000
 #define REQUEST_MAX    ((size_t)8 * CODE_TEXT_MAX)
+
+#define ENDED "the kernel has ended"
 
 enum step {
 	STEP_SPECS,
@@ -68,8 +74,11 @@ struct jupyter {
 	char *kernel_id;
 	char *prelude; /* or NULL */
 	char key[WEBSOCKET_KEY_SIZE];
-	uint64_t n;      /* of the last request */
-	char *parent;    /* its id */
+	uint64_t n;   /* of the last request */
+	char *parent; /* its id */
+	char *usage;  /* of the question for its pid */
+	int pid_fd;   /* or -1 */
+	struct loop_source process;
 	bool is_idle;    /* behind it */
 	bool is_replied; /* to it */
 };
@@ -94,7 +103,10 @@ static void jupyter_free(struct jupyter *j)
 	free(j->session_id);
 	free(j->kernel_id);
 	free(j->prelude);
+	loop_remove(j->execd->loop, &j->process);
+	fd_close(&j->pid_fd);
 	free(j->parent);
+	free(j->usage);
 	free(j);
 }
 
@@ -193,23 +205,72 @@ static void ready_on_time(struct loop *loop, struct loop_source *src, uint32_t e
 			"has started a kernel that does not answer");
 }
 
-static void request_send(struct jupyter *j, const char *type, const char *code, bool is_silent)
+/* Its id, owned by the caller. */
+static char *message_send(struct jupyter *j, struct jupyter_request *r)
 {
 	AUTO(buf) struct buf b = BUF_INIT(REQUEST_MAX);
-	const struct jupyter_request r = {
-		.session = j->name.text,
-		.n = ++j->n,
-		.type = type,
-		.code = code,
-		.is_silent = is_silent,
+
+	r->session = j->name.text;
+	r->n = ++j->n;
+	jupyter_request_put(r, &b);
+	websocket_send_text(j->ws, buf_span(&b));
+	return mem_printf("%s-%llu", r->session, (unsigned long long)r->n);
+}
+
+static void request_send(struct jupyter *j, const char *type, const char *code, bool is_silent)
+{
+	struct jupyter_request r = {
+		.type = type, .channel = "shell", .code = code, .is_silent = is_silent
 	};
 
-	jupyter_request_put(&r, &b);
 	free(j->parent);
-	j->parent = mem_printf("%s-%llu", r.session, (unsigned long long)r.n);
+	j->parent = message_send(j, &r);
 	j->is_idle = false;
 	j->is_replied = false;
-	websocket_send_text(j->ws, buf_span(&b));
+}
+
+/* Some kernels tell their pid, and nothing is heard of the others. */
+static void usage_ask(struct jupyter *j)
+{
+	struct jupyter_request r = { .type = "usage_request", .channel = "control" };
+
+	j->usage = message_send(j, &r);
+}
+
+static void gone_on_time(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	(void)loop;
+	(void)events;
+	lose(container_of(src, struct jupyter, timer), CODE_KERNEL_DIED, ENDED);
+}
+
+/* What it has said before is still on its way. */
+static void process_on_end(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct jupyter *j = container_of(src, struct jupyter, process);
+
+	(void)events;
+	loop_remove(loop, src);
+	loop_timer(loop, &j->timer, clock_boot_ms() + LAST_WORDS_MS, gone_on_time);
+}
+
+/* Its server looks every three seconds whether it lives; the kernel of the system knows at once. A
+ * false pid makes nobody believe more than that this kernel has ended. */
+static void on_usage(struct jupyter *j, const struct json *content)
+{
+	const char *host = json_string(json_get(content, "hostname"));
+	struct utsname name;
+	uint64_t pid = 0;
+
+	if (j->pid_fd >= 0 || !host || uname(&name) < 0 || !str_eq(host, name.nodename) ||
+			json_u64(json_get(content, "pid"), INT32_MAX, &pid) < 0 || pid < 2) {
+		return;
+	}
+	j->pid_fd = sys_pidfd_open((pid_t)pid);
+	if (j->pid_fd >= 0 && loop_add(j->execd->loop, &j->process, j->pid_fd, EPOLLIN,
+					      process_on_end) < 0) {
+		fd_close(&j->pid_fd);
+	}
 }
 
 static void ready(struct jupyter *j)
@@ -221,6 +282,7 @@ static void ready(struct jupyter *j)
 
 static void on_info(struct jupyter *j)
 {
+	usage_ask(j);
 	if (j->prelude) {
 		j->step = STEP_PRELUDE;
 		request_send(j, "execute_request", j->prelude, true);
@@ -326,6 +388,7 @@ static void run_message(struct jupyter *j, const struct jupyter_message *m)
 		break;
 	case JUPYTER_OTHER:
 	case JUPYTER_INFO:
+	case JUPYTER_USAGE:
 	case JUPYTER_DEAD:
 		break;
 	}
@@ -339,7 +402,11 @@ static void run_message(struct jupyter *j, const struct jupyter_message *m)
 static void message_use(struct jupyter *j, const struct jupyter_message *m)
 {
 	if (m->kind == JUPYTER_DEAD) {
-		lose(j, CODE_KERNEL_DIED, "the kernel has ended");
+		lose(j, CODE_KERNEL_DIED, ENDED);
+		return;
+	}
+	if (m->kind == JUPYTER_USAGE && j->usage && str_eq(m->parent, j->usage)) {
+		on_usage(j, m->content);
 		return;
 	}
 	/* The kernel may be another client's, too. */
@@ -629,6 +696,7 @@ static int jupyter_start(struct code_context *c, struct error *e)
 		.execd = c->codes->execd,
 		.give_up_ms = clock_boot_ms() + START_MS,
 		.prelude = TAKE_PTR(prelude),
+		.pid_fd = -1,
 	};
 	id_new(&j->name);
 	c->backend_state = j;

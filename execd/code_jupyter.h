@@ -46,7 +46,8 @@ bool jupyter_id_is_valid(const char *id);
 struct jupyter_request {
 	const char *session; /* makes, with n, the id of the message */
 	uint64_t n;
-	const char *type; /* "execute_request", "kernel_info_request" */
+	const char *type; /* "execute_request", "kernel_info_request", "usage_request" */
+	const char *channel;
 	const char *code; /* of the first */
 	bool is_silent;
 };
@@ -66,6 +67,7 @@ enum jupyter_kind {
 	JUPYTER_ERROR,
 	JUPYTER_REPLY, /* of execute_request */
 	JUPYTER_INFO,  /* reply of kernel_info_request */
+	JUPYTER_USAGE, /* reply of usage_request */
 	JUPYTER_IDLE,
 	JUPYTER_DEAD, /* the server says that the kernel has ended */
 };

@@ -156,7 +156,7 @@ void jupyter_request_put(const struct jupyter_request *r, struct buf *out)
 	json_object_begin(&w, "metadata");
 	json_object_end(&w);
 	content_put(r, &w);
-	json_add_string(&w, "channel", "shell");
+	json_add_string(&w, "channel", r->channel);
 	json_array_begin(&w, "buffers");
 	json_array_end(&w);
 	json_object_end(&w);
@@ -286,6 +286,7 @@ static const struct {
 	{ "error", JUPYTER_ERROR },
 	{ "execute_reply", JUPYTER_REPLY },
 	{ "kernel_info_reply", JUPYTER_INFO },
+	{ "usage_reply", JUPYTER_USAGE },
 };
 
 void jupyter_message_read(const struct json *document, struct jupyter_message *out)

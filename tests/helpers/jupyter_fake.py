@@ -9,6 +9,7 @@ import base64
 import hashlib
 import http.server
 import json
+import socket
 import struct
 import sys
 import time
@@ -83,6 +84,9 @@ class Server(http.server.BaseHTTPRequestHandler):
             request = json.loads(self.frame())
             if request['header']['msg_type'] == 'kernel_info_request':
                 self.tell(request, 'kernel_info_reply', {})
+            elif request['header']['msg_type'] == 'usage_request':
+                for pid in (0, -5, 'x', 1 << 40, 1):
+                    self.tell(request, 'usage_reply', {'hostname': socket.gethostname(), 'pid': pid})
             elif not self.execute(request):
                 return
 

@@ -97,9 +97,11 @@ END_TEST
 START_TEST(requests)
 {
 	AUTO(buf) struct buf out = BUF_INIT(4096);
-	const struct jupyter_request r = {
-		.session = "s", .n = 7, .type = "execute_request", .code = "a\n\"b\""
-	};
+	const struct jupyter_request r = { .session = "s",
+		.n = 7,
+		.channel = "shell",
+		.type = "execute_request",
+		.code = "a\n\"b\"" };
 
 	jupyter_request_put(&r, &out);
 	AUTO(json) struct json *v = parse(out.p);
