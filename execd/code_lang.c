@@ -68,18 +68,21 @@ const struct code_lang code_langs[] = {
 			.aliases = javascript_aliases,
 			.argv = javascript_argv,
 			.driver = "driver.js",
+			.is_hard_of_hearing = true,
 	},
 	{
 			.language = "typescript",
 			.aliases = typescript_aliases,
 			.argv = typescript_argv,
 			.driver = "driver.js",
+			.is_hard_of_hearing = true,
 	},
 	{
 			.language = "bash",
 			.aliases = bash_aliases,
 			.argv = bash_argv,
 			.driver = "driver.sh",
+			.is_hard_of_hearing = true,
 	},
 	{
 			.language = "ruby",

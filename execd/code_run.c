@@ -167,12 +167,29 @@ static void kill_run(struct code_run *r, const char *why)
 	code_run_abort(r, ename, text);
 }
 
+/* bash between fork() and execve(), node between two steps of its loop: both have the signal, and
+ * forget it. */
+static bool may_have_lost_it(const struct code_run *r)
+{
+	const struct code_lang *lang = code_lang_find(r->context->language);
+
+	return r->context->backend == &code_backend_driver && lang && lang->is_hard_of_hearing;
+}
+
 static void grace_on_time(struct loop *loop, struct loop_source *src, uint32_t events)
 {
+	struct code_run *r = container_of(src, struct code_run, deadline);
+
 	(void)loop;
 	(void)events;
-	kill_run(container_of(src, struct code_run, deadline),
-			"the code went on after an interrupt");
+	if (r->is_told_again) {
+		kill_run(r, "the code went on after an interrupt");
+		return;
+	}
+	r->is_told_again = true;
+	loop_timer(loop_of(r), &r->deadline, clock_boot_ms() + CODE_GRACE_MS - CODE_AGAIN_MS,
+			grace_on_time);
+	r->context->backend->interrupt(r->context);
 }
 
 void code_run_interrupt(struct code_run *r)
@@ -185,9 +202,13 @@ void code_run_interrupt(struct code_run *r)
 		return;
 	}
 	r->is_interrupted = true;
-	loop_timer(loop_of(r), &r->deadline, clock_boot_ms() + CODE_GRACE_MS, grace_on_time);
+	r->is_told_again = !may_have_lost_it(r);
+	loop_timer(loop_of(r), &r->deadline,
+			clock_boot_ms() + (r->is_told_again ? CODE_GRACE_MS : CODE_AGAIN_MS),
+			grace_on_time);
 	r->context->backend->interrupt(r->context);
-	/* What waits for the client would keep the code from hearing it; this may be the end of r. */
+	/* What waits for the client would keep the code from hearing it; this may be the end of r.
+	 */
 	r->context->backend->resume(r->context);
 }
 
