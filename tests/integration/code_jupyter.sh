@@ -1,46 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# modes: root-asan single
-# Contexts of a Jupyter server in the sandbox: Debian's, with kernels of Python and bash, and one that misbehaves.
+# modes: root single
+# Contexts of a Jupyter server in the sandbox: Debian's, with kernels of Python and bash.
 . "$(dirname "$0")/lib.sh"
-
-kernels=${OSBX_TEST_DATA:?}/sdk/jupyter
-port=44771
-# sandbox NAME COMMAND…: with JUPYTER_HOST; its socket in $sock
-sandbox() {
-	name=$1
-	shift
-	"$OSBX" run -d --network none --name "$name" -v "$kernels:/kernels:ro" -v "$here/../helpers:/helpers:ro" -w /tmp \
-		-e HOME=/tmp -e PYTHONPATH=/kernels -e JUPYTER_PATH=/kernels/share/jupyter -e "JUPYTER_HOST=http://127.0.0.1:$port/" \
-		-e JUPYTER_TOKEN=a-token @host /usr/bin/python3 "$@" >/dev/null </dev/null
-	sock=$("$OSBX" inspect "$name" | jq -r .execd.socket)
-}
-# api METHOD TARGET [CURL OPTIONS]: body in $out, status in $code
-api() {
-	method=$1
-	target=$2
-	shift 2
-	code=$(curl -sS -N -m 60 -o "$tmp/body" -w '%{http_code}' --unix-socket "$sock" -X "$method" "$@" "http://x$target" 2>"$tmp/err")
-	out=$(cat "$tmp/body")
-}
-# told: of the events in $out, one a line; pings and times do not count
-told() {
-	printf '%s\n' "$out" | jq -rc 'if .type == "stdout" or .type == "stderr" then "\(.type) \(.text | rtrimstr("\n"))"
-		elif .type == "error" then "error \(.error.ename) \(.error.evalue)"
-		elif .type == "result" then "result \(.results)"
-		elif .type == "execution_count" then "count \(.execution_count)"
-		elif .type == "ping" or .type == "init" then empty else .type // .message end'
-}
-# code CONTEXT CODE: what happened in $out
-code() {
-	api POST /code -d "$(jq -nc --argjson x "$1" --arg c "$2" '{context: $x, code: $c}')"
-	[ "$code" = 200 ] && out=$(told)
-}
-# context JSON: $context, as a request names it
-context() {
-	api POST /code/context -d "$1"
-	context=$(printf '%s' "$out" | jq -c '{id}')
-}
+. "$here/../helpers/jupyter_lib.sh"
 
 sandbox real -m jupyter_server --ip 127.0.0.1 --port $port --ServerApp.token=a-token --ServerApp.root_dir=/tmp --allow-root --no-browser
 # The first one waits for the server.
@@ -141,48 +104,4 @@ wait_until 20 two_sessions
 is "$(sessions)" 2 "and so is its session: those of the defaults are left"
 "$OSBX" rm -f real >/dev/null
 
-# fake FAULT
-fake() {
-	"$OSBX" rm -f fake >/dev/null 2>&1
-	sandbox fake /helpers/jupyter_fake.py $port "$1"
-	code '{"language":"python"}' 'x'
-	[ "$code" = 200 ] || out="$code $(printf '%s' "$out" | jq -r .message)"
-}
-lost="its variables are lost, the next run starts anew"
-server="the Jupyter server of the sandbox"
-fake late
-is "$out" execution_complete "a server that comes late"
-fake refused
-is "$out" "403 $server refuses JUPYTER_TOKEN" "a server that refuses the token"
-fake no-kernel
-is "$out" '400 language "python": the Jupyter server has no kernel; it has: java, R' "a server without the kernel"
-fake bad-ids
-is "$out" "503 $server does not tell the ids of a session" "ids that are none"
-fake bad-accept
-is "$out" "503 $server does not open the channels of a kernel" "an upgrade that is none"
-fake no-channels
-is "$out" "503 $server has started a kernel that ended at once" "a kernel that is gone"
-fake vanishes
-is "$out" "error KernelDied the connection to the kernel has ended; $lost
-status" "a connection that ends"
-fake dies
-is "$out" "error KernelDied the kernel has ended; $lost
-status" "a kernel that is started anew by its server"
-fake floods
-is "$out" "error KernelProtocolError the kernel has sent more than 16 MiB in one message; $lost
-status" "a message without bounds"
-fake strange
-is "$(printf '%s\n' "$out" | sed 's/left out: .*/left out/')" "stderr a message of the kernel is left out
-stderr a message of the kernel is left out
-error Error 
-status
-stdout ours � �" "strange messages"
-# Whoever is interrupted and goes on is left.
-"$OSBX" rm -f fake >/dev/null
-sandbox fake /helpers/jupyter_fake.py $port mute
-context '{"language":"python"}'
-api POST /code -d "{\"context\":$context,\"code\":\"x\",\"timeout\":200}"
-out=$(told)
-like "$out" '^error KernelTimeout the code went on after an interrupt, and the interpreter was killed' "a kernel that does not answer"
-"$OSBX" rm -f fake >/dev/null
 done_testing
