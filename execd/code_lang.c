@@ -55,6 +55,12 @@ static const char *const ruby_argv[] = { "ruby", "-rmonitor", "-e",
 static const char *const java_argv[] = { "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 	"--add-opens", "java.base/java.io=ALL-UNNAMED", "--source", "11", "/proc/self/fd/4", NULL };
 
+static const char *const r_aliases[] = { "R", NULL };
+static const char *const r_argv[] = { "R", "--no-echo", "--no-save", "--no-restore",
+	"--no-readline", "-f", "/proc/self/fd/4", NULL };
+/* Where the image says nothing else: R writes what its locale has not as numbers. */
+static const char *const r_env[] = { "LC_CTYPE=C.UTF-8", NULL };
+
 const struct code_lang code_langs[] = {
 	{
 			.language = "python",
@@ -68,14 +74,12 @@ const struct code_lang code_langs[] = {
 			.aliases = javascript_aliases,
 			.argv = javascript_argv,
 			.driver = "driver.js",
-			.is_hard_of_hearing = true,
 	},
 	{
 			.language = "typescript",
 			.aliases = typescript_aliases,
 			.argv = typescript_argv,
 			.driver = "driver.js",
-			.is_hard_of_hearing = true,
 	},
 	{
 			.language = "bash",
@@ -94,6 +98,13 @@ const struct code_lang code_langs[] = {
 			.language = "java",
 			.argv = java_argv,
 			.driver = "driver.java",
+	},
+	{
+			.language = "r",
+			.aliases = r_aliases,
+			.argv = r_argv,
+			.env = r_env,
+			.driver = "driver.R",
 	},
 };
 const size_t code_langs_n = ARRAY_SIZE(code_langs);

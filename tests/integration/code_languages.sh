@@ -69,4 +69,20 @@ else
 fi
 drive h ruby
 "$OSBX" rm -f h >/dev/null
+
+# Those whose packages are large, where this machine has them.
+if java --list-modules 2>/dev/null | grep -q '^jdk.jshell@'; then
+	"$OSBX" run -d --name java @host sleep 100000 >/dev/null </dev/null
+	drive java java
+	"$OSBX" rm -f java >/dev/null
+else
+	skip "java" "no JDK with jdk.jshell is installed"
+fi
+if command -v R >/dev/null; then
+	"$OSBX" run -d --name r -v /etc/R:/etc/R:ro @host sleep 100000 >/dev/null </dev/null
+	drive r r
+	"$OSBX" rm -f r >/dev/null
+else
+	skip "R" "R is not installed"
+fi
 done_testing
