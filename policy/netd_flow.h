@@ -12,7 +12,7 @@
 #include "sniff.h"
 
 #define FLOW_HELD_MAX (64U << 10) /* bytes of a program that wait */
-#define FLOW_BACK_MAX (64U << 10) /* of a server */
+#define FLOW_BACK_MAX (32U << 10) /* of a server */
 
 enum flow_stage {
 	FLOW_GUESS,  /* what does the program speak? */
@@ -32,6 +32,7 @@ struct flow {
 	bool by_address; /* the address alone is allowed */
 	bool is_decided; /* its bytes may go */
 	char *by_name;   /* the name it is allowed by; NULL: none */
+	bool is_proven; /* that name has answered with the address, and was said where it must be */
 
 	int client_fd;
 	int server_fd; /* -1: not yet */

@@ -13,10 +13,10 @@
 #include "netd_links.h"
 
 /* linux/netfilter_ipv4.h and _ipv6.h do not go together with the headers of every C library. */
-#define ORIGINAL_DST  80 /* SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST */
-#define FLOWS_MAX     4096
-#define FILES_OTHER   128 /* descriptors that are not a flow's */
-#define FILES_OF_FLOW 6   /* two sockets, two pipes */
+#define ORIGINAL_DST  80   /* SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST */
+#define FLOWS_MAX     2048 /* each has FLOW_HELD_MAX and FLOW_BACK_MAX at most */
+#define FILES_OTHER   128  /* descriptors that are not a flow's */
+#define FILES_OF_FLOW 6    /* two sockets, two pipes */
 #define PAUSE_MS      100
 #define BATCH_MAX     32
 
@@ -59,7 +59,20 @@ static void client_take(struct relay *r, int fd, bool is_6)
 	struct netaddr addr = { .family = 0 };
 	uint16_t port = 0;
 
-	if (r->flows_n >= r->flows_max || original_of(fd, is_6, &addr, &port) < 0) {
+	if (original_of(fd, is_6, &addr, &port) < 0) {
+		socket_reset(&fd);
+		return;
+	}
+	if (r->flows_n >= r->flows_max) {
+		const struct netd_denial d = {
+			.addr = addr,
+			.port = port,
+			.proto = NETPOLICY_TCP,
+			.rule = NETPOLICY_BY_DEFAULT,
+			.why = "too many connections at once",
+		};
+
+		netd_deny(r->n, &d);
 		socket_reset(&fd);
 		return;
 	}
