@@ -11,6 +11,7 @@ import detached
 import interpreter
 import lifecycle
 import measure
+import network
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ def absolute(limit):
 FIGURES = {
     "start": Figure("osbx run --network none IMAGE true", "ms", measure.WALL, 200, 40,
                     words=("true",)),
+    "private": Figure("osbx run with a private network and a policy, beside peers without a network",
+                      "ms", network.START, 200, 40, words=("true",)),
+    "private-idle": Figure("processes of one idle detached sandbox with a private network, the "
+                           "sleep it runs left out", "MiB PSS", network.IDLE, 5, 3,
+                           words=detached.IDLE_WORDS),
     "idle": Figure("processes of one idle sandbox, the sleep it runs left out", "MiB PSS",
                    measure.IDLE, 5, 3, words=("sleep", "1000")),
     "exec": Figure("osbx exec in a running sandbox, of true", "ms", detached.EXEC, 200, 40,
@@ -155,6 +161,11 @@ ROWS = [
     Row("start", "single", "bwrap", times(1.2)),
     Row("start", "single", "crun"),
     Row("start", "single", "floor"),
+    Row("private", "root", "crun", times(1.5)),
+    Row("private", "user", "crun", times(1.5)),
+    Row("private", "single", None),
+    Row("private-idle", "root", None, absolute(3.0)),
+    Row("private-idle", "user", None, absolute(3.0)),
     Row("idle", "root", None, absolute(2.0)),
     Row("idle", "root", "crun"),
     Row("idle", "root", "bwrap"),

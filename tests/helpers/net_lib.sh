@@ -6,7 +6,7 @@ if [ -z "${OSBX_WORLD:-}" ]; then
 	export OSBX_WORLD
 	flags=-nm
 	[ "$(id -u)" = 0 ] || flags=-Urnm
-	for program in ip unshare openssl git curl python3; do
+	for program in ${net_needs:-ip unshare openssl git curl python3}; do
 		if ! command -v $program >/dev/null; then
 			echo "1..0 # SKIP needs $program"
 			exit 0

@@ -20,6 +20,7 @@ names      allowed.test other.test sub.allowed.test: two servers with TLS; cdn.t
 import asyncio
 import ctypes
 import os
+import shutil
 import signal
 import ssl
 import struct
@@ -459,6 +460,8 @@ def make_repository(folder):
     """www/repo.git, for the protocol without a program on the server."""
     work, bare = f'{folder}/work', f'{folder}/www/repo.git'
     os.makedirs(f'{folder}/www')
+    if not shutil.which('git'):
+        return
     environment = {**os.environ, 'HOME': folder, 'GIT_CONFIG_NOSYSTEM': '1'}
     for words in (['init', '-q', work], ['-C', work, '-c', 'user.name=t', '-c', 'user.email=t@t', 'commit', '-q', '--allow-empty', '-m', 'first'],
                   ['clone', '-q', '--bare', work, bare], ['-C', bare, 'update-server-info']):
