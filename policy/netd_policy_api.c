@@ -340,6 +340,8 @@ struct netd_policy_api *netd_policy_api_new(
 		.admit = admit,
 		.describe = describe,
 		.conns_max = CONNS_MAX,
+		/* The sandbox can take all that there are. */
+		.makes_room = true,
 		.ctx = a,
 	};
 	a->server = http_server_new(loop, &a->http);

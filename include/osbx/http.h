@@ -86,7 +86,10 @@ struct http_opts {
 	/* A field of every answer, e.g. a request id: appends whole lines with CR LF. Of a head
 	 * that was bad rq has neither fields nor path. May be NULL. */
 	void (*fields)(struct http_req *rq, struct buf *out);
-	size_t conns_max;   /* 0: 1024; one more is answered 503 with Retry-After */
+	size_t conns_max; /* 0: 1024; one more is answered 503 with Retry-After */
+	/* Instead the oldest connection ends that has no request which was admitted, or whose peer
+	 * does not read: whoever may ask is not kept out by who may not. */
+	bool makes_room;
 	size_t workers_max; /* of http_fork, 0: 64 */
 	int64_t head_ms;    /* first byte to the end of the head, 0: 10 s; 408 */
 	int64_t body_ms;    /* between two pieces of a body, 0: 60 s; 408 */

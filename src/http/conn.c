@@ -269,6 +269,7 @@ static void dispatch(struct conn *c)
 	if (c->server->opts.admit && !c->server->opts.admit(&x->rq)) {
 		return;
 	}
+	x->is_admitted = true;
 	if (!found.route) {
 		answer_without_route(c, &found);
 	} else if (found.route->flags & HTTP_ROUTE_STREAM) {

@@ -60,6 +60,7 @@ struct exchange {
 	uint64_t written;
 	bool is_10;
 	bool is_counted; /* in busy_n */
+	bool is_admitted;
 	bool is_nobody;  /* head did not parse: rq says nothing */
 	bool has_begun;
 	bool is_early;    /* its body may still be read */

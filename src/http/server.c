@@ -87,10 +87,34 @@ static void set_tcp(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &each, sizeof(each));
 }
 
+static bool may_end(const struct conn *c)
+{
+	const struct exchange *x = c->x;
+
+	return c->depth == 0 && !(x && x->is_admitted && x->is_counted && !c->is_blocked);
+}
+
+static void make_room(struct http_server *s)
+{
+	struct conn *oldest = NULL;
+
+	for (struct conn *c = s->conns; c; c = c->next) {
+		oldest = may_end(c) ? c : oldest;
+	}
+	if (oldest) {
+		conn_enter(oldest);
+		conn_lose(oldest);
+		conn_leave(oldest);
+	}
+}
+
 static int serve(struct http_server *s, int fd, uint32_t tag)
 {
 	const struct parse_refusal full = { .status = 503, .what = "too many connections" };
 
+	if (s->opts.makes_room && s->conns_n >= s->opts.conns_max) {
+		make_room(s);
+	}
 	if (s->conns_n >= s->opts.conns_max + HTTP_REFUSED_MAX) {
 		return -EMFILE;
 	}

@@ -26,7 +26,7 @@ struct peer {
 };
 
 static struct loop *peer_loop;
-static struct peer *peers[3];
+static struct peer *peers[8];
 
 /* A connected pair: ours becomes peer number i, the other's descriptor is returned. */
 static inline int peer_open(struct peer *p, size_t i)

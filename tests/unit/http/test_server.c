@@ -176,6 +176,42 @@ START_TEST(too_many_connections)
 }
 END_TEST
 
+static bool admit_pong(struct http_req *rq)
+{
+	if (http_field(rq, "x-secret").n > 0) {
+		return true;
+	}
+	http_reply(rq, 401, "text/plain", span_of("no"));
+	return false;
+}
+
+/* Who may not ask keeps nobody out who may: silent ones, half a head, a refused request. */
+START_TEST(room_is_made)
+{
+	static const char *const says[] = { "", "GET /ping",
+		"GET /ping HTTP/1.1\r\nHost: x\r\n\r\n" };
+	struct peer p[6];
+	struct peer late;
+
+	served_start_with((struct http_opts){
+			.conns_max = 3, .makes_room = true, .admit = admit_pong });
+	for (size_t i = 0; i < ARRAY_SIZE(p); i++) {
+		served_connect(&p[i], i);
+		peer_say(&p[i], says[i % ARRAY_SIZE(says)]);
+		peer_step();
+	}
+	served_connect(&late, ARRAY_SIZE(p));
+	peer_say(&late, "GET /ping HTTP/1.1\r\nHost: x\r\nX-Secret: 1\r\n\r\n");
+	PEER_UNTIL(peer_has(&late, "200 OK"));
+	ck_assert_uint_le(http_conns(served), 3);
+	ck_assert(!peer_has(&late, "503"));
+	for (size_t i = 0; i < ARRAY_SIZE(p); i++) {
+		peer_done(&p[i]);
+	}
+	peer_done(&late);
+}
+END_TEST
+
 /* Even those that are told so are not without number. */
 START_TEST(very_many_connections)
 {
@@ -376,6 +412,7 @@ int main(void)
 	tcase_add_loop_test(tc, answers_survive_unread_bytes, 0, ARRAY_SIZE(unread));
 	tcase_add_loop_test(tc, gone_peer_over_tcp, 0, 2);
 	tcase_add_test(tc, too_many_connections);
+	tcase_add_test(tc, room_is_made);
 	tcase_add_test(tc, very_many_connections);
 	tcase_add_test(tc, no_descriptors);
 	tcase_add_loop_test(tc, slow_peers, 0, ARRAY_SIZE(slow));
