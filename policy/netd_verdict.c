@@ -66,10 +66,11 @@ static struct netpolicy_verdict check(const struct flow *f, const char *name)
 	return netpolicy_check(&f->r->n->policy, &flow);
 }
 
-static void name_set(struct flow *f, const char *name)
+static void name_set(struct flow *f, const char *name, bool is_proven)
 {
 	free(f->by_name);
 	f->by_name = mem_strdup(name);
+	f->is_proven = is_proven;
 }
 
 bool verdict_accept(struct flow *f)
@@ -82,7 +83,7 @@ bool verdict_accept(struct flow *f)
 	for (size_t i = 0; i < n; i++) {
 		v = check(f, names[i]);
 		if (v.allowed) {
-			name_set(f, names[i]);
+			name_set(f, names[i], !verdict_is_web(f->port));
 			return true;
 		}
 	}
@@ -103,12 +104,14 @@ bool verdict_name(struct flow *f, const char *name)
 		verdict_log(f, v.rule, name, "the client named this host");
 		return false;
 	}
-	if (!f->by_address && !names_has(&f->r->n->names, &f->addr, name, clock_boot_ms())) {
+	const bool is_bound = names_has(&f->r->n->names, &f->addr, name, clock_boot_ms());
+
+	if (!f->by_address && !is_bound) {
 		verdict_log(f, v.rule, name,
 				"the client named a host that has not answered with this address");
 		return false;
 	}
-	name_set(f, name);
+	name_set(f, name, is_bound);
 	return true;
 }
 
@@ -129,8 +132,15 @@ bool verdict_again(struct flow *f)
 	if (f->by_name) {
 		v = check(f, f->by_name);
 	}
-	if (!v.allowed) {
-		verdict_log(f, v.rule, f->by_name, "the policy was changed");
+	/* Until now its address was enough, and nobody knows whom it talks to; of one that is
+	 * undecided the name is still asked for. */
+	const bool is_unknown = f->is_decided && !f->by_address && !f->is_proven &&
+				f->r->n->begin.binds_names;
+
+	if (!v.allowed || is_unknown) {
+		verdict_log(f, v.allowed ? NETPOLICY_BY_DEFAULT : v.rule, f->by_name,
+				"the policy was changed");
+		return false;
 	}
-	return v.allowed;
+	return true;
 }

@@ -163,6 +163,44 @@ START_TEST(a_new_policy)
 }
 END_TEST
 
+/* What was made while addresses were enough goes on under names only if one is known for it. */
+START_TEST(names_from_now_on)
+{
+	static const struct {
+		const char *address;
+		const char *said;
+		uint16_t port;
+		bool is_decided;
+		bool goes_on;
+	} rows[] = {
+		{ "203.0.113.1", NULL, 443, true, false }, /* of which of its names is it? */
+		{ "203.0.113.1", NULL, 80, true, false },
+		{ "203.0.113.1", NULL, 443, false, true }, /* will be asked */
+		{ "203.0.113.1", NULL, 22, true, true },
+		{ "203.0.113.1", "good.test", 443, true, true },
+		{ "203.0.113.2", "good.test", 443, true, false }, /* that was not its address */
+		{ "198.51.100.7", NULL, 443, true, true },
+	};
+
+	learn("good.test", "203.0.113.1");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct flow f = flow_to(rows[i].address, rows[i].port);
+
+		policy_is("{\"defaultAction\":\"allow\",\"egress\":["
+			  "{\"action\":\"deny\",\"target\":\"evil.test\"}]}");
+		f.is_decided = rows[i].is_decided;
+		ck_assert(verdict_accept(&f));
+		ck_assert(!rows[i].said || verdict_name(&f, rows[i].said));
+		policy_is("{\"egress\":[{\"action\":\"allow\",\"target\":\"good.test\"},"
+			  "{\"action\":\"allow\",\"target\":\"198.51.100.0/24\"}]}");
+		bool goes_on = verdict_again(&f);
+
+		ck_assert_msg(goes_on == rows[i].goes_on, "row %zu: %d", i, goes_on);
+		free(f.by_name);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("netd_verdict");
@@ -172,6 +210,7 @@ int main(void)
 	tcase_add_test(tc, deny_by_default);
 	tcase_add_test(tc, allow_by_default);
 	tcase_add_test(tc, a_new_policy);
+	tcase_add_test(tc, names_from_now_on);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
 }
