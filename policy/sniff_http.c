@@ -90,6 +90,16 @@ static bool is_text(char c)
 	return c == '\t' || ((uint8_t)c >= 0x20 && c != 0x7f);
 }
 
+/* Some servers skip these before a request: Python takes 1c to 1f for blanks, too, and in Latin-1
+ * 85 and a0. No frame of a WebSocket begins so (RFC 6455 section 5.2). */
+static bool is_space(char c)
+{
+	const uint8_t u = (uint8_t)c;
+
+	return u == ' ' || u == '\t' || u == '\v' || u == '\f' || (u >= 0x1c && u <= 0x1f) ||
+	       u == 0x85 || u == 0xa0;
+}
+
 static char lower(char c)
 {
 	if (c >= 'A' && c <= 'Z') {
@@ -504,6 +514,10 @@ static size_t take_body(struct sniff_http *s, struct span bytes)
 static bool take_begin(struct sniff_http *s, char c)
 {
 	if (s->step == STEP_SWITCH) {
+		if (is_space(c)) {
+			refuse(s, "a blank before a request");
+			return true;
+		}
 		s->step = is_token(c) || c == '\r' || c == '\n' ? STEP_BEGIN : STEP_OPAQUE;
 		return false;
 	}

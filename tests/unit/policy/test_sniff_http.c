@@ -115,6 +115,10 @@ static const char *const requests[][2] = {
 			"[a.test][b.test]!" },
 	{ GET HOST "Upgrade: x\r\n" END "\r\n" GET "Host: b.test\r\n" END, "[a.test][b.test]" },
 	{ GET HOST "Upgrade: x\r\n" END "\r\n\x81\x05", "[a.test]!" },
+	{ GET HOST "Upgrade: x\r\n" END " " GET "Host: b.test\r\n" END, "[a.test]!" },
+	{ GET HOST "Upgrade: x\r\n" END "\t" GET "Host: b.test\r\n" END, "[a.test]!" },
+	{ GET HOST "Upgrade: x\r\n" END "\x1c" GET "Host: b.test\r\n" END, "[a.test]!" },
+	{ GET HOST "Upgrade: x\r\n" END "\xa0" GET "Host: b.test\r\n" END, "[a.test]!" },
 	{ GET HOST "Upgrade: h2c\r\n" END "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "[a.test]!" },
 	{ POST "Upgrade: x\r\nContent-Length: 3\r\n" END "\x81"
 	       "bc" GET "Host: b.test\r\n" END,
