@@ -449,7 +449,7 @@ def connections(k, w):
             ('203.0.113.1', 80, b'GET / HTTP/1.1\r\nHost: good.test\r\nHost: evil.test\r\n\r\n', 'HTTP with two hosts')):
         got = k.inside(lambda: talk(addr, port, say))
         check(got in ('ConnectionResetError', 'ConnectionRefusedError'), what + ' is reset', got)
-    check([d for d in k.dials[n:] if d[1] != 80 or d[0] != '203.0.113.1'] == [] and len(k.dials) == n, 'nothing of this was dialed', k.dials[n:])
+    check(len(k.dials) == n, 'nothing of this was dialed', k.dials[n:])
     check(k.inside(lambda: talk('203.0.113.1', 80, get('good.test')))[:15] == 'HTTP/1.1 200 OK', 'HTTP to an allowed name')
     check(k.inside(lambda: two_requests('203.0.113.1', 'good.test', 'good.test')) == ['HTTP/1.1 200 OK'] * 2, 'twice on one connection')
     got = k.inside(lambda: two_requests('203.0.113.1', 'good.test', 'evil.test'))
