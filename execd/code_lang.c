@@ -29,10 +29,10 @@ static const char *const python_argv[] = { "python3", "-c", PYTHON_START, NULL }
 static const char *const python_otherwise[] = { "python", "-c", PYTHON_START, NULL };
 
 /* What a dynamic import() of the driver finds, the code finds too. */
-#define NODE_START(language)                                                   \
-	"require('vm').runInThisContext(require('fs').readFileSync(4,'utf8')," \
-	"{filename:'<osbx>',importModuleDynamically:m=>import(m)})"            \
-	"(require,m=>import(m),'" language "')"
+#define NODE_START(language)                                                    \
+	("require('vm').runInThisContext(require('fs').readFileSync(4,'utf8')," \
+	 "{filename:'<osbx>',importModuleDynamically:m=>import(m)})"            \
+	 "(require,m=>import(m),'" language "')")
 
 static const char *const javascript_aliases[] = { "js", "node", "nodejs", NULL };
 static const char *const javascript_argv[] = { "node", "-e", NODE_START("javascript"), NULL };
