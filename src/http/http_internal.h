@@ -61,7 +61,7 @@ struct exchange {
 	bool is_10;
 	bool is_counted; /* in busy_n */
 	bool is_admitted;
-	bool is_nobody;  /* head did not parse: rq says nothing */
+	bool is_nobody; /* head did not parse: rq says nothing */
 	bool has_begun;
 	bool is_early;    /* its body may still be read */
 	bool has_no_body; /* HEAD, 204, 304 */
