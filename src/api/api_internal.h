@@ -135,6 +135,8 @@ int refuse(struct refusal *why, int status, const char *code, const char *fmt, .
 		PRINTF_LIKE(4, 5) NONNULL(1, 3, 4);
 int refuse_field(struct refusal *why, const char *field, const char *fmt, ...) PRINTF_LIKE(3, 4)
 		NONNULL(1, 2, 3);
+/* From the text of jsondec_object, "PATH: what". */
+int refuse_decoded(struct refusal *why, const struct error *e) NONNULL(1, 2);
 void api_refuse(struct http_req *rq, const struct refusal *why) NONNULL(1, 2);
 
 /* volumes[] of a create into the request (volumes.c). */

@@ -72,43 +72,6 @@ void create_done(struct create *c)
 	}
 }
 
-int refuse(struct refusal *why, int status, const char *code, const char *fmt, ...)
-{
-	va_list ap;
-
-	why->status = status;
-	why->code = code;
-	why->field[0] = '\0';
-	va_start(ap, fmt);
-	(void)vsnprintf(why->text, sizeof(why->text), fmt, ap);
-	va_end(ap);
-	return -1;
-}
-
-int refuse_field(struct refusal *why, const char *field, const char *fmt, ...)
-{
-	va_list ap;
-
-	why->status = 422;
-	why->code = API_VALIDATION;
-	(void)snprintf(why->field, sizeof(why->field), "%s", field);
-	va_start(ap, fmt);
-	(void)vsnprintf(why->text, sizeof(why->text), fmt, ap);
-	va_end(ap);
-	return -1;
-}
-
-/* A decoder's text is "PATH: what". */
-static int refuse_decoded(struct refusal *why, const struct error *e)
-{
-	const char *colon = strstr(e->text, ": ");
-	autofree char *field = colon ? span_dup((struct span){ .p = e->text,
-						       .n = (size_t)(colon - e->text) })
-				     : NULL;
-
-	return refuse_field(why, field ? field : "", "%s", colon ? colon + 2 : e->text);
-}
-
 static const struct jsondec_field auth_fields[] = {
 	{ "username", JSONDEC_STRING, offsetof(struct credential, user), JSONDEC_REQUIRED,
 			LIMIT_SECRET_BYTES, NULL, NULL },

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include <osbx/clock.h>
+#include <osbx/jsondec.h>
 #include <osbx/sys.h>
 
 #include "api_internal.h"
@@ -218,15 +219,44 @@ void metrics_get(struct http_req *rq)
 }
 
 /* What clients tell of their own creations is checked and dropped: nothing is made of it here. */
+struct told {
+	char *type;
+	uint64_t duration_ms;
+	bool success;
+	char *sandbox;
+	char *image;
+};
+
+static const struct jsondec_field told_fields[] = {
+	{ "eventType", JSONDEC_STRING, offsetof(struct told, type), JSONDEC_REQUIRED, 0, NULL,
+			NULL },
+	{ "createDurationMs", JSONDEC_U64, offsetof(struct told, duration_ms), JSONDEC_REQUIRED,
+			INT64_MAX, NULL, NULL },
+	{ "success", JSONDEC_BOOL, offsetof(struct told, success), JSONDEC_REQUIRED, 0, NULL,
+			NULL },
+	{ "sandboxId", JSONDEC_STRING, offsetof(struct told, sandbox), 0, 0, NULL, NULL },
+	{ "image", JSONDEC_STRING, offsetof(struct told, image), 0, 0, NULL, NULL },
+	{ .name = NULL },
+};
+
 void metrics_events_post(struct http_req *rq)
 {
 	AUTO(json) struct json *body = api_body(rq, false);
+	struct told t = { .type = NULL };
+	struct refusal why = { .status = 0 };
+	struct error e = ERROR_INIT;
 
 	if (!body) {
 		return;
 	}
-	if (!json_string(json_get(body, "eventType"))) {
-		api_fail_field(rq, "body", "eventType", "expected a string");
+	int r = jsondec_object(body, told_fields, &t, &e);
+
+	free(t.type);
+	free(t.sandbox);
+	free(t.image);
+	if (r < 0) {
+		(void)refuse_decoded(&why, &e);
+		api_refuse(rq, &why);
 		return;
 	}
 	api_empty(rq, 204);

@@ -30,7 +30,7 @@ static bool text_trim(const char *text, char out[QUANTITY_TEXT_MAX])
 	return true;
 }
 
-/* "N[.F]" in thousandths, rounded up beyond them. */
+/* "N", "N.F", "N." or ".F" in thousandths, rounded up beyond them. */
 static int decimal_milli(char *text, uint64_t *out_milli)
 {
 	char *point = strchr(text, '.');
@@ -40,7 +40,8 @@ static int decimal_milli(char *text, uint64_t *out_milli)
 
 	if (point) {
 		*point = '\0';
-		if (!str_is_digits(point + 1)) {
+		if (strspn(point + 1, "0123456789") < strlen(point + 1) ||
+				(point == text && point[1] == '\0')) {
 			return -EINVAL;
 		}
 		for (size_t i = 1; i <= 3; i++) {
@@ -50,7 +51,7 @@ static int decimal_milli(char *text, uint64_t *out_milli)
 		}
 		more = strlen(point + 1) > 3 && strspn(point + 4, "0") < strlen(point + 4);
 	}
-	int r = str_to_u64(text, LIMIT_CPU_MILLI_MAX, &whole);
+	int r = point == text ? 0 : str_to_u64(text, LIMIT_CPU_MILLI_MAX, &whole);
 
 	if (r < 0) {
 		return r;

@@ -102,6 +102,42 @@ void api_fail_field(struct http_req *rq, const char *where, const char *field, c
 	field_send(rq, &why);
 }
 
+int refuse(struct refusal *why, int status, const char *code, const char *fmt, ...)
+{
+	va_list ap;
+
+	why->status = status;
+	why->code = code;
+	why->field[0] = '\0';
+	va_start(ap, fmt);
+	(void)vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+int refuse_field(struct refusal *why, const char *field, const char *fmt, ...)
+{
+	va_list ap;
+
+	why->status = 422;
+	why->code = API_VALIDATION;
+	(void)snprintf(why->field, sizeof(why->field), "%s", field);
+	va_start(ap, fmt);
+	(void)vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+int refuse_decoded(struct refusal *why, const struct error *e)
+{
+	const char *colon = strstr(e->text, ": ");
+	autofree char *field = colon ? span_dup((struct span){ .p = e->text,
+						       .n = (size_t)(colon - e->text) })
+				     : NULL;
+
+	return refuse_field(why, field ? field : "", "%s", colon ? colon + 2 : e->text);
+}
+
 void api_refuse(struct http_req *rq, const struct refusal *why)
 {
 	struct refusal place = *why;

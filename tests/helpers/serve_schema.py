@@ -113,7 +113,9 @@ def part_server():
     ask('GET /version', 200)
     ask('GET /metrics', 200)
     ask('POST /v1/metrics/events', 204, {'eventType': 'sandbox.create', 'createDurationMs': 1, 'success': True})
-    ask('POST /v1/metrics/events', 422, {})
+    for bad in ({}, {'eventType': 'x'}, {'eventType': 'x', 'createDurationMs': -1, 'success': True},
+                {'eventType': 'x', 'createDurationMs': 1, 'success': 'yes'}, {'eventType': 'x', 'createDurationMs': 1, 'success': True, 'image': 1}):
+        ask('POST /v1/metrics/events', 422, bad)
 
 
 def part_refused():
