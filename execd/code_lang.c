@@ -40,9 +40,9 @@ static const char *const typescript_aliases[] = { "ts", NULL };
 static const char *const typescript_argv[] = { "node", "-e", NODE_START("typescript"), NULL };
 
 /* Its text is its standard input, and nothing that it starts inherits a descriptor of ours. */
-#define BASH_START                                                   \
-	"PS1= PS2= exec \"$BASH\" --norc --noprofile --noediting -i" \
-	" 61>&2 2>/dev/null 62<&4 63<&3 <&4 3<&- 4<&-"
+#define BASH_START                                                    \
+	("PS1= PS2= exec \"$BASH\" --norc --noprofile --noediting -i" \
+	 " 61>&2 2>/dev/null 62<&4 63<&3 <&4 3<&- 4<&-")
 
 static const char *const bash_aliases[] = { "sh", "shell", NULL };
 static const char *const bash_argv[] = { "bash", "--norc", "--noprofile", "-c", BASH_START, NULL };
@@ -98,6 +98,7 @@ const struct code_lang code_langs[] = {
 			.language = "java",
 			.argv = java_argv,
 			.driver = "driver.java",
+			.is_hard_of_hearing = true,
 	},
 	{
 			.language = "r",

@@ -167,8 +167,8 @@ static void kill_run(struct code_run *r, const char *why)
 	code_run_abort(r, ename, text);
 }
 
-/* bash between fork() and execve() has the signal, and forgets it. (node is the contrary: two for
- * one script, and one of them is for the next.) */
+/* bash between fork() and execve() has the signal, and forgets it; so may java between two
+ * statements. (node is the contrary: two for one script, and one of them is for the next.) */
 static bool may_have_lost_it(const struct code_run *r)
 {
 	const struct code_lang *lang = code_lang_find(r->context->language);
