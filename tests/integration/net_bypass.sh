@@ -158,6 +158,51 @@ is "$(arrived '^http ')" "$(arrived '^http (mixed|rebind|ttl0)\.test - / 203\.0\
 # The policy stands as it was given.
 is "$("$OSBX" policy get b | jq -r .defaultAction)" deny "nothing inside has changed the policy"
 
+# Whoever is inside can take every connection to the policy API, and the policy is edited all the same.
+run "$OSBX" exec b sh -c '/usr/bin/python3 -c "
+import socket, sys, time
+s = []
+for i in range(300):
+    c = socket.create_connection((\"127.0.0.1\", 18080))
+    c.send(b\"\" if i % 2 else b\"GET /hea\")
+    s.append(c)
+open(\"/tmp/held\", \"w\").close()
+time.sleep(1000)" </dev/null >/dev/null 2>&1 & until [ -e /tmp/held ]; do sleep 0.05; done'
+is "$status" 0 "the policy API has all connections it takes"
+run "$OSBX" policy allow b cdn.test
+is "$status:$err" 0: "and is asked for an edit"
+is "$("$OSBX" policy get b | jq -r '.egress[0].target')" cdn.test "which is made"
+
+# A connection from the time when everything was allowed has no name, and ends when names begin to count.
+osbx run -d --name d --network private -v "$here/../helpers:/helpers:ro" @host sleep 1000
+try_in d 'lookup cdn.test' 'lookup allowed.test'
+"$OSBX" exec d curl -sN --resolve cdn.test:80:203.0.113.10 http://cdn.test/slow </dev/null >"$tmp/slow" 2>&1 &
+job=$!
+wait_until 20 grep -q tick "$tmp/slow"
+is $? 0 "a download"
+run sh -c "echo '{\"defaultAction\":\"deny\",\"egress\":[{\"action\":\"allow\",\"target\":\"allowed.test\"}]}' | \"$OSBX\" policy set d"
+is "$status:$err" 0: "a policy with another name of the same address"
+wait_until 20 sh -c "! kill -0 $job 2>/dev/null"
+is $? 0 "the download is cut"
+kill $job 2>/dev/null
+wait $job
+unlike "$?" '^0$' "with an error"
+"$OSBX" rm -f d >/dev/null
+
+# Behind an upgrade that some server has not made, a blank does not hide a request.
+run "$OSBX" exec b /usr/bin/python3 -c '
+import socket
+socket.getaddrinfo("allowed.test", 80)
+s = socket.create_connection(("203.0.113.10", 80))
+s.sendall(b"GET /ws HTTP/1.1\r\nHost: allowed.test\r\nUpgrade: echo\r\n\r\n")
+s.recv(4096)
+try:
+    s.sendall(b" GET / HTTP/1.1\r\nHost: other.test\r\n\r\n")
+    print("read", s.recv(100))
+except OSError as e:
+    print(type(e).__name__)'
+is "$out" ConnectionResetError "a request behind a blank"
+
 # Another sandbox is as far away as the host.
 osbx run -d --name c --network private -v "$here/../helpers:/helpers:ro" @host /usr/bin/python3 -m http.server 8000
 osbx run -q --network private -v "$here/../helpers:/helpers:ro" @host /usr/bin/python3 /helpers/net_try.py 'tcp 192.0.0.2 8000' 'tcp fd53:4258::2 8000' 'tcp 127.0.0.1 8000'
