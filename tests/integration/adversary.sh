@@ -130,7 +130,7 @@ done
 left=0
 for signo in TERM HUP; do
 	mkfifo "$tmp/slow.$signo"
-	{ head -c 300000 "$tmp/whole.tar" && sleep 20; } >"$tmp/slow.$signo" 2>/dev/null &
+	{ head -c 300000 "$tmp/whole.tar" && exec sleep 600; } >"$tmp/slow.$signo" 2>/dev/null &
 	holder=$!
 	OSBX_ROOT="$tmp/root3" "$OSBX" load -q "oci-archive:$tmp/slow.$signo" >/dev/null 2>"$tmp/err" &
 	pid=$!

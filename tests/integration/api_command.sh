@@ -251,10 +251,11 @@ sh_run 'head -c 1000 /dev/zero | tr "\0" y; sleep 783 &'
 is "$(texts | tr -d '\n' | wc -c)" 1000 "what was written before the end is all there"
 
 # Commands in the background.
-background 'for i in 1 2 3 4 5; do echo $i; echo e$i >&2; done; sleep 0.5; printf "last \377"'
+background 'for i in 1 2 3 4 5; do echo $i; echo e$i >&2; done; until [ -e /tmp/go-on ]; do sleep 0.05; done; printf "last \377"'
 is "$(printf '%s\n' "$out" | jq -r .type | tr '\n' ' ')" "init execution_complete " "background: two events"
 api GET "/command/status/$id"
 is "$(printf %s "$out" | jq -c '[.id == "'"$id"'", (.content | length > 10), .running, has("exit_code"), (.started_at | endswith("Z"))]')" '[true,true,true,false,true]' "status of a running one"
+in_w touch /tmp/go-on
 wait_status "$id"
 is "$(printf %s "$out" | jq -c '[.running, .exit_code, has("error"), (.finished_at | endswith("Z"))]')" '[false,0,false,true]' "and of one that has ended"
 api GET "/command/$id/logs"
