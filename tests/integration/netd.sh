@@ -14,7 +14,7 @@ while IFS= read -r line; do
 	case $line in
 	"ok "*) ok "${line#ok }" ;;
 	"not ok "*) not_ok "${line#not ok }" ;;
-	"# "*) note "${line## }" ;;
+	"# "*) note "${line#??}" ;;
 	*) note "$line" ;;
 	esac
 done <"$tmp/out"
