@@ -9,7 +9,7 @@
 policy() {
 	"$OSBX" policy "$@" </dev/null
 }
-# milliseconds since boot
+# hundredths of seconds since boot
 now() {
 	cut -d ' ' -f 1 /proc/uptime | tr -d .
 }
