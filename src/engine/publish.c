@@ -341,12 +341,15 @@ static void flows_cut(struct publish *p)
 	while (p->flows) {
 		struct flow *f = p->flows;
 
+		p->flows = f->next;
+		p->flows_n--;
 		if (f->pump) {
 			pump_cut(f->pump);
 		} else {
 			keeper_dial_forget(p->keeper, f);
 		}
-		flow_free(f);
+		client_reset(&f->fd);
+		free(f);
 	}
 }
 
