@@ -198,6 +198,35 @@ START_TEST(a_tmpfs_on_a_volume_is_given_twice)
 }
 END_TEST
 
+START_TEST(ports_are_published_once_and_not_of_the_host)
+{
+	AUTO(request) struct sandbox_request r = { .caps = 0 };
+	struct error e = ERROR_INIT;
+
+	request_init(&r);
+	r.image = mem_strdup("busybox");
+	ck_assert_int_eq(request_add_port(&r, "8080:80", &e), 0);
+	ck_assert_int_eq(request_add_port(&r, ":80", &e), 0);
+	ck_assert_int_eq(request_add_port(&r, ":80", &e), 0);
+	ck_assert_int_eq(request_add_port(&r, "[::1]:8080:80", &e), 0);
+	ck_assert_int_eq(request_validate(&r, &e), 0);
+	r.network = SPEC_NETWORK_HOST;
+	ck_assert_int_eq(request_validate(&r, &e), -1);
+	ck_assert_ptr_nonnull(strstr(e.text, "network host"));
+	error_clear(&e);
+	r.network = SPEC_NETWORK_NONE;
+	ck_assert_int_eq(request_add_port(&r, "127.0.0.1:8080:81", &e), 0);
+	ck_assert_int_eq(request_validate(&r, &e), -1);
+	ck_assert_ptr_nonnull(strstr(e.text, "127.0.0.1:8080: given twice"));
+	error_clear(&e);
+	while (r.ports_n < LIMIT_PORTS) {
+		ck_assert_int_eq(request_add_port(&r, "80", &e), 0);
+	}
+	ck_assert_int_eq(request_add_port(&r, "80", &e), -1);
+	ck_assert_int_eq(e.code, ERRC_LIMIT);
+}
+END_TEST
+
 START_TEST(bounds_numbers)
 {
 	AUTO(request) struct sandbox_request r = { .caps = 0 };
@@ -231,6 +260,7 @@ int main(void)
 	tcase_add_test(tc, an_entrypoint_takes_an_empty_argument);
 	tcase_add_loop_test(tc, finds_destinations_given_twice, 0, 3);
 	tcase_add_test(tc, a_tmpfs_on_a_volume_is_given_twice);
+	tcase_add_test(tc, ports_are_published_once_and_not_of_the_host);
 	tcase_add_test(tc, bounds_numbers);
 	suite_add_tcase(s, tc);
 	return unit_run(s);

@@ -55,6 +55,7 @@ static void fill(struct sandbox_request *r)
 	r->remove = true;
 	r->isolation = true;
 	r->network = SPEC_NETWORK_PRIVATE;
+	ck_assert_int_eq(request_add_port(r, "[::1]:8080:80", &e), 0);
 	ck_assert_int_eq(request_add_rule(r, NETPOLICY_DENY, "*", &e), 0);
 	ck_assert_int_eq(request_add_rule(r, NETPOLICY_ALLOW, "*.a.test", &e), 0);
 	r->any_name = true;
@@ -91,6 +92,8 @@ START_TEST(everything_comes_back)
 	ck_assert(out.detach && out.remove && out.keep);
 	ck_assert_uint_eq(out.caps, in.caps);
 	ck_assert_int_eq(out.network, SPEC_NETWORK_PRIVATE);
+	ck_assert_uint_eq(out.ports_n, 1);
+	ck_assert(out.ports[0].outside == 8080 && out.ports[0].inside == 80);
 	ck_assert(out.has_policy && out.any_name);
 	ck_assert_int_eq(out.policy.fallback, NETPOLICY_DENY);
 	ck_assert_str_eq(out.policy.rules[0].target, "*.a.test");
@@ -122,6 +125,9 @@ static const struct {
 	{ "{}", ERRC_INVALID },
 	{ "[]", ERRC_INVALID },
 	{ "{\"image\":1}", ERRC_INVALID },
+	{ "{\"image\":\"x\",\"ports\":\"80\"}", ERRC_INVALID },
+	{ "{\"image\":\"x\",\"ports\":[80]}", ERRC_INVALID },
+	{ "{\"image\":\"x\",\"ports\":[\"80\",\"a:80\"]}", ERRC_INVALID },
 	{ "{\"image\":{\"hex\":\"6\"}}", ERRC_INVALID },
 	{ "{\"image\":{\"hex\":\"6x\"}}", ERRC_INVALID },
 	{ "{\"image\":{\"hex\":\"6A\"}}", ERRC_INVALID },
