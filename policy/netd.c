@@ -35,7 +35,41 @@
 /* As many rules as there may be, each as long as it may be, and escaped. */
 #define POLICY_BYTES_MAX ((size_t)NETPOLICY_RULES_MAX * (2 * NETPOLICY_TARGET_MAX + 64))
 #define BATCH_MAX        64 /* packets of the keeper's in one go */
+#define CHANGE_MS        5000
+#define CHANGE_AGAIN_MS  5
+#define TOLD_MAX         64   /* denials that the keeper is told of … */
+#define TOLD_MS          1000 /* … in this time */
 #define HOME_LOOPBACK    "127.0.0.1"
+
+/* Denials are as many as the sandbox likes, and there is more to be told than them. */
+static bool may_tell(struct netd *n)
+{
+	int64_t now_ms = clock_boot_ms();
+
+	if (now_ms - n->told_ms >= TOLD_MS) {
+		n->told_ms = now_ms;
+		n->told_n = 0;
+	}
+	return n->told_n++ < TOLD_MAX;
+}
+
+static void tell(struct netd *n)
+{
+	struct packet p;
+
+	packet_init(&p, NETD_MSG_DENIED);
+	/* A keeper that is busy misses an event; the log has it. */
+	if (packet_put(&p, &n->told, sizeof(n->told)) == 0) {
+		(void)!packet_send(n->control_fd, &p);
+	}
+}
+
+static void tell_late(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	(void)loop;
+	(void)events;
+	tell(container_of(src, struct netd, told_timer));
+}
 
 void netd_deny(struct netd *n, const struct netd_denial *what)
 {
@@ -47,25 +81,24 @@ void netd_deny(struct netd *n, const struct netd_denial *what)
 	if (!netd_denials_add(&n->denials, &d)) {
 		return;
 	}
-	struct netd_denied told = {
+	n->told = (struct netd_denied){
 		.seq = n->denials.last,
 		.port = d.port,
 		.rule = (int16_t)d.rule,
 	};
-	struct packet p;
-
 	if (d.name[0] != '\0') {
-		(void)snprintf(told.what, sizeof(told.what), "%s", d.name);
+		(void)snprintf(n->told.what, sizeof(n->told.what), "%s", d.name);
 	} else {
 		char text[NETADDR_TEXT_MAX];
 
 		netaddr_format(&d.addr, text);
-		(void)snprintf(told.what, sizeof(told.what), "%s", text);
+		(void)snprintf(n->told.what, sizeof(n->told.what), "%s", text);
 	}
-	packet_init(&p, NETD_MSG_DENIED);
-	/* A keeper that is busy misses an event; the log has it. */
-	if (packet_put(&p, &told, sizeof(told)) == 0) {
-		(void)!packet_send(n->control_fd, &p);
+	if (may_tell(n)) {
+		tell(n);
+	} else {
+		/* The last of them, for its number. */
+		loop_timer(n->loop, &n->told_timer, n->told_ms + TOLD_MS, tell_late);
 	}
 }
 
@@ -91,15 +124,6 @@ static void change_end(struct netd *n, int errnum)
 	netd_policy_api_changed(n->api, errnum);
 }
 
-static void change_failed(struct loop *loop, struct loop_source *src, uint32_t events)
-{
-	struct netd *n = container_of(src, struct netd, change_timer);
-
-	(void)loop;
-	(void)events;
-	change_end(n, n->change_errnum);
-}
-
 /* To the keeper. 0 or -errno. */
 static int policy_send(const struct netd *n, const struct netpolicy *policy)
 {
@@ -122,17 +146,29 @@ static int policy_send(const struct netd *n, const struct netpolicy *policy)
 	return r < 0 ? r : packet_send(n->control_fd, &p);
 }
 
+/* The keeper may have more to do than fits into the socket: programs of the sandbox can make that
+ * so, and must not keep an edit from it. */
+static void change_try(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	struct netd *n = container_of(src, struct netd, change_timer);
+	int r = policy_send(n, &n->next);
+
+	(void)events;
+	if (r == -EAGAIN && clock_boot_ms() < n->change_until_ms) {
+		loop_timer(loop, src, clock_boot_ms() + CHANGE_AGAIN_MS, change_try);
+	} else if (r < 0) {
+		change_end(n, -r);
+	}
+}
+
 static void policy_change(void *ctx, const struct netpolicy *to)
 {
 	struct netd *n = ctx;
-	int r = policy_send(n, to);
 
 	netpolicy_copy(to, &n->next);
 	n->is_changing = true;
-	if (r < 0) {
-		n->change_errnum = -r;
-		loop_timer(n->loop, &n->change_timer, clock_boot_ms(), change_failed);
-	}
+	n->change_until_ms = clock_boot_ms() + CHANGE_MS;
+	loop_timer(n->loop, &n->change_timer, clock_boot_ms(), change_try);
 }
 
 static int policy_load(struct netd *n, int fd, struct error *e)

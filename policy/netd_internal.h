@@ -27,8 +27,12 @@ struct netd {
 	struct netpolicy policy; /* in force */
 	struct netpolicy next;   /* being put on record */
 	bool is_changing;
-	int change_errnum; /* why it could not even be sent: told by the timer */
+	int64_t change_until_ms; /* it is sent by then, or fails */
 	struct loop_source change_timer;
+	int64_t told_ms; /* when events were first counted */
+	unsigned int told_n;
+	struct netd_denied told; /* the last one */
+	struct loop_source told_timer;
 	struct netd_denials denials;
 	struct names names;
 	struct dial *dials; /* oldest first */

@@ -78,6 +78,7 @@ struct keeper_net {
 	int64_t starts_ms; /* when they were first counted */
 	unsigned int starts;
 	uint64_t denied;
+	uint64_t denied_seq; /* of this netd's */
 };
 
 /* A keeper that has unpacked an image is the full program in memory (program.h), which starts
@@ -209,6 +210,7 @@ static int netd_begin(struct keeper_net *n, struct error *e)
 	if (r < 0) {
 		return error_sys(e, -r, "begin the private network");
 	}
+	n->denied_seq = 0;
 	n->stage = NET_BEGUN;
 	return 0;
 }
@@ -482,7 +484,9 @@ static int take_denied(struct keeper_net *n, const struct packet *p)
 	}
 	memcpy(&denied, p->payload, sizeof(denied));
 	denied.what[sizeof(denied.what) - 1] = '\0';
-	n->denied++;
+	/* Of those that came too fast it is told the number alone. */
+	n->denied += denied.seq > n->denied_seq ? denied.seq - n->denied_seq : 1;
+	n->denied_seq = denied.seq;
 	if (n->opts.on_denied) {
 		n->opts.on_denied(n->opts.ctx, &denied);
 	}

@@ -173,6 +173,35 @@ run "$OSBX" policy allow b cdn.test
 is "$status:$err" 0: "and is asked for an edit"
 is "$("$OSBX" policy get b | jq -r '.egress[0].target')" cdn.test "which is made"
 
+# Nor do denials, however many there are.
+"$OSBX" exec b /usr/bin/python3 -c '
+import os, socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(("192.0.0.1", 53))
+n = 0
+while not os.path.exists("/tmp/enough"):
+    name = b"n%d" % n
+    try:
+        s.send(struct.pack("!6H", n & 0xffff, 0x100, 1, 0, 0, 0) + bytes([len(name)]) + name + b"\5other\4test\0\0\1\0\1")
+    except OSError:
+        pass
+    n += 1
+    if n == 2000:
+        open("/tmp/many", "w").close()' </dev/null >/dev/null 2>&1 &
+job=$!
+wait_until 30 "$OSBX" exec b test -e /tmp/many
+is $? 0 "questions without end"
+edits=
+for i in 1 2 3 4 5 6 7 8; do
+	run "$OSBX" policy allow b "e$i.test"
+	edits="$edits$status$err"
+done
+is "$edits" 00000000 "edits are made all the same"
+"$OSBX" exec b touch /tmp/enough
+wait $job
+wait_until 20 sh -c "[ \"\$(\"$OSBX\" stats --json b | jq .netDenied)\" -ge 2000 ]"
+is $? 0 "denials are counted"
+
 # A connection from the time when everything was allowed has no name, and ends when names begin to count.
 osbx run -d --name d --network private -v "$here/../helpers:/helpers:ro" @host sleep 1000
 try_in d 'lookup cdn.test' 'lookup allowed.test'
