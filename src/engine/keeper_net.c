@@ -44,7 +44,7 @@
 
 #include "net_internal.h"
 
-#define READY_MS   10000
+#define READY_MS   30000
 #define RESTART_MS 50
 #define STARTS_MAX 5
 #define STARTS_MS  60000
