@@ -21,10 +21,11 @@ const { writeSync, readSync } = fs;
 const { inspect } = util;
 const { stringify } = JSON;
 const { wait } = Atomics;
-const { isNativeError } = util.types;
+const { isNativeError, isUint8Array: is_bytes } = util.types;
 const bytes = Buffer.from;
 const concat = Buffer.concat;
 const later = setImmediate;
+const next = process.nextTick.bind(process);
 const leave = process.exit.bind(process);
 const Script = vm.Script;
 
@@ -96,6 +97,18 @@ function stream_of(fd) {
 			done();
 		},
 	});
+	// An interrupt in the middle of a write would leave its state behind, and nothing would ever be written again.
+	stream.write = (chunk, encoding, done) => {
+		const callback = typeof encoding === 'function' ? encoding : done;
+		if (typeof chunk !== 'string' && !is_bytes(chunk)) {
+			throw new TypeError('a stream takes text or bytes');
+		}
+		stream_write(fd, typeof chunk === 'string' ? bytes(chunk, typeof encoding === 'string' ? encoding : 'utf8') : chunk);
+		if (typeof callback === 'function') {
+			next(callback);
+		}
+		return true;
+	};
 	stream.fd = fd;
 	stream._type = 'pipe';
 	stream._isStdio = true;
