@@ -30,6 +30,7 @@ struct driver {
 	uint32_t tag;
 	pid_t pid;
 	struct loop_source memory; /* looks at what it uses, in a run that has a limit */
+	struct loop_source hangup; /* waits for its end when its channel has ended */
 	bool is_ready;             /* HELLO has come */
 	bool has_run;              /* a run waits for that */
 	bool has_sync;             /* the pipes must be empty before anything else */

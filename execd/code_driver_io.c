@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/mem.h>
 
@@ -14,6 +15,7 @@
 
 #define READ_ROUNDS 16           /* then others have their turn */
 #define LAST_READS  64           /* more than a socket holds */
+#define HANGUP_MS   2000         /* between the end of a channel and that of its driver */
 #define IN_MAX      (256U << 20) /* of all drivers: frames that have not all come */
 #define LEFT_OUT \
 	"{\"text/plain\":\"(a result that is too deep or has too many parts is left out)\"}"
@@ -54,6 +56,7 @@ static void in_drop(struct driver *d, size_t n)
 
 void driver_close(struct driver *d)
 {
+	loop_remove(d->execd->loop, &d->hangup);
 	channel_close(d);
 	pipe_close(&d->pipes[0]);
 	pipe_close(&d->pipes[1]);
@@ -277,6 +280,14 @@ static bool frame_step(struct driver *d)
 	return d->context != NULL;
 }
 
+/* The code has closed the channel: the driver goes on, but will never be heard again. */
+static void hangup_on_time(struct loop *loop, struct loop_source *src, uint32_t events)
+{
+	(void)loop;
+	(void)events;
+	fault(container_of(src, struct driver, hangup), "it has closed its channel");
+}
+
 /* Read the channel once. False: nothing is there, or d is stopped. */
 static bool channel_read(struct driver *d)
 {
@@ -296,6 +307,7 @@ static bool channel_read(struct driver *d)
 	}
 	if (n != -EAGAIN) {
 		channel_close(d); /* what that means, its end will tell */
+		loop_timer(d->execd->loop, &d->hangup, clock_boot_ms() + HANGUP_MS, hangup_on_time);
 	}
 	return false;
 }

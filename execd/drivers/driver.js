@@ -9,6 +9,7 @@
 // only text that follows has to wait for the answer.
 (function (require, load, language) {
 'use strict';
+const { Promise, Buffer, Error, SyntaxError, String, Number, Boolean, Object } = globalThis;
 const fs = require('fs');
 const vm = require('vm');
 const util = require('util');
@@ -20,6 +21,8 @@ const { Writable } = require('stream');
 const { writeSync, readSync } = fs;
 const { inspect } = util;
 const { stringify } = JSON;
+const { keys, defineProperty, getOwnPropertyDescriptor, prototype: any } = Object;
+const { isArray } = Array;
 const { wait } = Atomics;
 const { isNativeError, isUint8Array: is_bytes } = util.types;
 const bytes = Buffer.from;
@@ -127,9 +130,21 @@ function shown(value) {
 	}
 }
 
+// Objects and arrays of the code may have got a toJSON() from their prototypes.
+function encoded(value) {
+	if (typeof value !== 'object') {
+		return stringify(value);
+	}
+	let text = '';
+	for (const key of keys(value)) {
+		text += (text ? ',' : '') + (isArray(value) ? '' : stringify(key) + ':') + encoded(value[key]);
+	}
+	return isArray(value) ? '[' + text + ']' : '{' + text + '}';
+}
+
 function tell(kind, value) {
 	write_all(3, SYNC);
-	send(kind, stringify(value));
+	send(kind, encoded(value));
 }
 
 // Down to what is ours.
@@ -166,9 +181,20 @@ function error_of(error, place) {
 const session = new inspector.Session();
 session.connect();
 
+// What is asked becomes JSON first, and a toJSON() that all objects have would be asked for the whole message. It steps
+// aside for that one look.
+function post(method, params, done) {
+	const own = getOwnPropertyDescriptor(any, 'toJSON');
+	params.toJSON = undefined;
+	if (own && own.configurable) {
+		defineProperty(any, 'toJSON', { configurable: true, get() { defineProperty(any, 'toJSON', own); } });
+	}
+	session.post(method, params, done);
+}
+
 function ask(method, params) {
 	let found = null;
-	session.post(method, params, (error, result) => { found = result; });
+	post(method, params, (error, result) => { found = result; });
 	return found;
 }
 
@@ -183,8 +209,9 @@ const breakable = new Script("globalThis[Symbol.for('osbx')].step()", { filename
 function value_of(remote) {
 	const argument = remote.objectId ? { objectId: remote.objectId }
 		: remote.unserializableValue ? { unserializableValue: remote.unserializableValue } : { value: remote.value };
-	kept = undefined;
-	ask('Runtime.callFunctionOn', { functionDeclaration: 'function(v){this(v)}', objectId: keeper, arguments: [argument] });
+	const list = [argument];
+	argument.toJSON = list.toJSON = kept = undefined;
+	ask('Runtime.callFunctionOn', { functionDeclaration: 'function(v){this(v)}', objectId: keeper, arguments: list });
 	return kept;
 }
 
@@ -194,7 +221,7 @@ function evaluate(code, name) {
 		const options = {
 			expression: code + '\n//# sourceURL=' + name, replMode: true, awaitPromise: true, objectGroup: 'run',
 		};
-		turn = () => session.post('Runtime.evaluate', options, (error, found) => error ? reject(error) : resolve(found));
+		turn = () => post('Runtime.evaluate', options, (error, found) => error ? reject(error) : resolve(found));
 		breakable.runInThisContext({ breakOnSigint: true });
 	});
 }
