@@ -124,6 +124,16 @@ static void process_on_exited(void *ctx, const siginfo_t *end)
 	driver_free(d);
 }
 
+static void missing_set(const struct execd *x, const char *language, struct error *e)
+{
+	AUTO(buf) struct buf list = BUF_INIT(1024);
+
+	code_langs_list(x, &list);
+	(void)error_set(e, ERRC_SYSTEM,
+			"%s: no interpreter for it is in the PATH of this sandbox; there is one for: %s",
+			language, list.n > 0 ? list.p : "nothing");
+}
+
 static void process_on_failed(void *ctx, const struct error *e)
 {
 	struct driver *d = ctx;
@@ -132,14 +142,8 @@ static void process_on_failed(void *ctx, const struct error *e)
 	d->tag = 0;
 	if (c && e->code == ERRC_NO_COMMAND) {
 		struct error none = ERROR_INIT;
-		AUTO(buf) struct buf list = BUF_INIT(1024);
 
-		code_langs_list(d->execd, &list);
-		(void)error_set(&none, ERRC_NOT_FOUND,
-				"%s: no interpreter for it is in the PATH of this sandbox; there "
-				"is one for: %s",
-				c->language, list.n > 0 ? list.p : "nothing");
-		none.code = ERRC_SYSTEM;
+		missing_set(d->execd, c->language, &none);
 		code_start_failed(c, &none);
 	} else if (c) {
 		code_start_failed(c, e);
@@ -291,6 +295,10 @@ static int driver_start(struct code_context *c, struct error *e)
 		return error_set(e, ERRC_SYSTEM,
 				"%s: no such language; this sandbox has an interpreter for: %s",
 				c->language, list.n > 0 ? list.p : "nothing");
+	}
+	if (lang->program && !code_lang_is_there(c->codes->execd, lang)) {
+		missing_set(c->codes->execd, c->language, e);
+		return -1;
 	}
 	struct driver *d = driver_new(c);
 	int r = ends_make(d, text, ends);

@@ -40,6 +40,7 @@ struct code_lang {
 	const char *const *argv;      /* NULL-terminated; argv[0] is looked for in PATH */
 	const char *const *otherwise; /* where argv[0] is not there; or NULL */
 	const char *const *env;       /* NULL-terminated NAME=VALUE, or NULL */
+	const char *program;          /* NULL, or what must be in PATH for argv to be of use */
 	const char *driver;           /* name of a file of drivers/ */
 	bool is_hard_of_hearing;      /* it may lose an interrupt that comes between two steps */
 };

@@ -51,6 +51,17 @@ static const char *const ruby_aliases[] = { "rb", NULL };
 static const char *const ruby_argv[] = { "ruby", "-rmonitor", "-e",
 	"eval(IO.for_fd(4).read,TOPLEVEL_BINDING.dup,'<osbx>')", NULL };
 
+/* Go has no interpreter: the driver is compiled where it runs. */
+#define GO_START                                                                              \
+	"d=$(mktemp -d \"${TMPDIR:-/tmp}/osbx-go.XXXXXX\") && cat <&4 >\"$d/driver.go\" && "  \
+	"(cd \"$d\" && go build -o driver driver.go 3<&- 4<&-) && exec \"$d/driver\" \"$d\" " \
+	"4<&-; rm -rf \"$d\"; exit 1"
+
+static const char *const go_aliases[] = { "golang", NULL };
+static const char *const go_argv[] = { "sh", "-c", GO_START, NULL };
+/* Of what the image has, and from nowhere else. */
+static const char *const go_env[] = { "GOTOOLCHAIN=local", NULL };
+
 /* A small program, soon there: few of its own would be worth more of the compiler. */
 static const char *const java_argv[] = { "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 	"--add-opens", "java.base/java.io=ALL-UNNAMED", "--source", "11", "/proc/self/fd/4", NULL };
@@ -99,6 +110,14 @@ const struct code_lang code_langs[] = {
 			.argv = java_argv,
 			.driver = "driver.java",
 			.is_hard_of_hearing = true,
+	},
+	{
+			.language = "go",
+			.aliases = go_aliases,
+			.argv = go_argv,
+			.env = go_env,
+			.program = "go",
+			.driver = "driver.go",
 	},
 	{
 			.language = "r",
@@ -161,6 +180,9 @@ static bool is_in_path(const struct execd *x, const char *name)
 
 bool code_lang_is_there(const struct execd *x, const struct code_lang *lang)
 {
+	if (lang->program && !is_in_path(x, lang->program)) {
+		return false;
+	}
 	return is_in_path(x, lang->argv[0]) ||
 	       (lang->otherwise && is_in_path(x, lang->otherwise[0]));
 }

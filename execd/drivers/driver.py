@@ -519,6 +519,19 @@ def bare_trace(error, trace):
     return lines + ["%s: %s" % (type(error).__name__, safe_text(error))]
 
 
+# Without our own frames, which stand where the code called us, and where it was interrupted.
+def told(found):
+    todo, seen = [found], set()
+    while todo:
+        one = todo.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            if one.stack is not None:
+                one.stack[:] = [frame for frame in one.stack if frame.filename != "<osbx>"]
+            todo += [one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ())]
+    return found
+
+
 def report(error):
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == "<osbx>":
@@ -528,7 +541,8 @@ def report(error):
 
         for name in sources:
             show_source(name)
-        lines = [line.rstrip("\n") for line in traceback.format_exception(type(error), error, trace)]
+        found = told(traceback.TracebackException(type(error), error, trace))
+        lines = [line.rstrip("\n") for line in found.format()]
     except Exception:
         lines = bare_trace(error, trace)
     half = TRACE_MAX // 2

@@ -78,6 +78,15 @@ if java --list-modules 2>/dev/null | grep -q '^jdk.jshell@'; then
 else
 	skip "java" "no JDK with jdk.jshell is installed"
 fi
+# Once is enough: all of its library is compiled anew.
+go=$(command -v go || ls /usr/local/go/bin/go 2>/dev/null)
+if [ -n "$go" ] && [ "$OSBX_TEST_MODE" = root ]; then
+	"$OSBX" run -d --name go -e PATH="${go%/go}:/usr/bin:/bin" @host sleep 100000 >/dev/null </dev/null
+	drive go go
+	"$OSBX" rm -f go >/dev/null
+elif [ "$OSBX_TEST_MODE" = root ]; then
+	skip "go" "no Go compiler is installed"
+fi
 if command -v R >/dev/null; then
 	"$OSBX" run -d --name r -v /etc/R:/etc/R:ro @host sleep 100000 >/dev/null </dev/null
 	drive r r
