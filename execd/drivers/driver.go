@@ -20,7 +20,6 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"sort"
 	"strconv"
@@ -41,8 +40,7 @@ var known = map[string]string{}
 
 func init() {
 	for _, p := range strings.Fields("bufio bytes context errors fmt io log math os path reflect regexp runtime sort strconv strings sync " +
-		"time unicode crypto/sha256 encoding/base64 encoding/hex encoding/json math/big math/rand net/http os/exec path/filepath " +
-		"sync/atomic unicode/utf8 slices maps cmp iter") {
+		"time unicode crypto/sha256 encoding/base64 encoding/hex encoding/json math/big math/rand net/http os/exec path/filepath") {
 		known[path.Base(p)] = p
 	}
 }
@@ -252,8 +250,6 @@ func (s *state) importLines(body string) string {
 	return strings.Join(lines, "")
 }
 
-var version = regexp.MustCompile(`^v[0-9]+$`)
-
 // The name that an import gives: its own, or by custom the last part of its path.
 func importName(spec string) string {
 	fields := strings.Fields(spec)
@@ -262,7 +258,7 @@ func importName(spec string) string {
 	}
 	p, _ := strconv.Unquote(spec)
 	base := path.Base(p)
-	if version.MatchString(base) {
+	if len(base) > 1 && base[0] == 'v' && base[1] <= '9' {
 		base = path.Base(path.Dir(p))
 	}
 	return base
