@@ -18,6 +18,7 @@
 #define READ_SMALL       2048U
 #define COPY_CHUNK       131072U
 #define COPY_RANGE_CHUNK (1U << 30)
+#define SEAL_TRIES       20
 
 int fd_sanitize(void)
 {
@@ -327,6 +328,21 @@ int fd_memfd(const char *name, bool executable)
 	return fd < 0 ? -errno : fd;
 }
 
+/* A page that the kernel is just moving (compaction, reclaim) counts as one that somebody may write
+ * to: F_SEAL_WRITE waits for it a while, and then is EBUSY (mm/memfd.c). */
+static int seal_add(int fd, int seals)
+{
+	int r = -1;
+
+	for (int i = 0; i < SEAL_TRIES && r < 0; i++) {
+		r = fcntl(fd, F_ADD_SEALS, seals);
+		if (r < 0 && errno != EBUSY) {
+			break;
+		}
+	}
+	return r < 0 ? -errno : 0;
+}
+
 int fd_memfd_seal(int fd, const void *p, size_t n)
 {
 	int r = fd_write_all(fd, p, n);
@@ -334,13 +350,10 @@ int fd_memfd_seal(int fd, const void *p, size_t n)
 	if (r < 0) {
 		return r;
 	}
-	if (lseek(fd, 0, SEEK_SET) < 0 ||
-			fcntl(fd, F_ADD_SEALS,
-					F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) <
-					0) {
+	if (lseek(fd, 0, SEEK_SET) < 0) {
 		return -errno;
 	}
-	return 0;
+	return seal_add(fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
 }
 
 int fd_memfd_sealed(const char *name, const void *p, size_t n, bool executable)

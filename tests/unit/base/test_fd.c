@@ -339,6 +339,21 @@ START_TEST(memfd_is_sealed)
 }
 END_TEST
 
+/* Who may still write to it is not shut out for ever, but told. */
+START_TEST(memfd_that_is_mapped)
+{
+	autoclose int fd = fd_memfd("unit", false);
+
+	ck_assert_int_eq(ftruncate(fd, 3), 0);
+	void *map = mmap(NULL, 3, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	ck_assert_ptr_ne(map, MAP_FAILED);
+	ck_assert_int_eq(fd_memfd_seal(fd, "abc", 3), -EBUSY);
+	ck_assert_int_eq(munmap(map, 3), 0);
+	ck_assert_int_eq(fd_memfd_seal(fd, "abc", 3), 0);
+}
+END_TEST
+
 START_TEST(memfd_executes)
 {
 	autoclose int self = fd_open("/proc/self/exe", O_RDONLY, 0);
@@ -383,6 +398,7 @@ int main(void)
 	tcase_add_test(tc, flags_are_set_and_cleared);
 	tcase_add_test(tc, reopen_leaves_the_callers_flags);
 	tcase_add_test(tc, memfd_is_sealed);
+	tcase_add_test(tc, memfd_that_is_mapped);
 	tcase_add_test(tc, memfd_executes);
 	suite_add_tcase(s, tc);
 	return unit_run(s);
