@@ -269,7 +269,8 @@ def job_control():
         t.read(0.1)
     check(b'tick' not in t.seen, 'the sandbox stands still', t.seen)
     t.type(b'fg\n')
-    check(t.wait_for(b'tick-') is not None, 'fg lets it go on', t.seen)
+    # The shell shows the command before it hands over the terminal.
+    check(t.wait_for(b'\ntick-') is not None, 'fg lets it go on', t.seen)
     t.type(b'\x03')
     check(t.wait_for(b'SHELL> ') is not None, 'Ctrl-C ends it', t.seen)
     t.type(b'echo status-$?\n')
