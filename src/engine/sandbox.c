@@ -437,8 +437,10 @@ static int phase_launch(struct sandbox *s, struct error *e)
 	};
 
 	limits_prepare(s);
-	if (net_prepare(s, e) < 0 || programs_make(s, e) < 0 ||
-			cgroup_start(&s->record.id, &s->cgroup, e) < 0 || limits_apply(s, e) < 0) {
+	/* netd is born where this process stands then: no control group with controllers holds one.
+	 */
+	if (programs_make(s, e) < 0 || cgroup_start(&s->record.id, &s->cgroup, e) < 0 ||
+			limits_apply(s, e) < 0 || net_prepare(s, e) < 0) {
 		return -1;
 	}
 	s->state.cgroup = cgroup_path(&s->cgroup);
