@@ -23,7 +23,7 @@ import struct
 import sys
 import time
 
-WAIT = 8
+WAIT = 40
 REFUSED = ('reset', 'refused', 'unreachable', 'eof', 'EPERM', 'EACCES', 'NXDOMAIN', 'noname')
 
 
