@@ -28,6 +28,7 @@
 #include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/mem.h>
+#include <osbx/oom.h>
 #include <osbx/path.h>
 #include <osbx/str.h>
 
@@ -36,7 +37,6 @@
 #define OUT_MAX        (CODE_TEXT_MAX + 64U)
 #define FD_FIRST       3
 #define MEMORY_LOOK_MS 20
-#define OOM_KILL       "oom_kill "
 
 static void driver_free(struct driver *d)
 {
@@ -48,28 +48,6 @@ static void driver_free(struct driver *d)
 	buf_done(&d->in);
 	buf_done(&d->out);
 	free(d);
-}
-
-/* Number of processes that the kernel has killed for want of memory. */
-static uint64_t oom_kills(const struct execd *x)
-{
-	char text[512];
-	uint64_t n = 0;
-	autoclose int fd = x->cgroup_fd < 0
-					   ? -1
-					   : fd_open_at(x->cgroup_fd, "memory.events", O_RDONLY, 0);
-	ssize_t read_n = fd < 0 ? fd : fd_read(fd, text, sizeof(text) - 1);
-	struct span rest = { .p = text, .n = read_n > 0 ? (size_t)read_n : 0 };
-	struct span line;
-
-	while (span_next(&rest, '\n', &line)) {
-		if (span_has_prefix(line, span_of(OOM_KILL))) {
-			autofree char *number = span_dup(span_from(line, strlen(OOM_KILL)));
-
-			(void)!(number && str_to_u64(number, UINT64_MAX, &n) == 0);
-		}
-	}
-	return n;
 }
 
 static const char *signal_name(int signo)
@@ -101,7 +79,7 @@ static char *end_text(const struct driver *d, const siginfo_t *end)
 	if (end->si_code == CLD_EXITED) {
 		return mem_printf("the interpreter ended with exit status %d", end->si_status);
 	}
-	if (end->si_status == SIGKILL && oom_kills(d->execd) > d->oom_kills) {
+	if (end->si_status == SIGKILL && oom_kills(d->execd->cgroup_fd) > d->oom_kills) {
 		return mem_printf("the interpreter was killed: out of memory");
 	}
 	return mem_printf("the interpreter was killed by signal %d (%s)", end->si_status,
@@ -367,7 +345,7 @@ static void driver_run(struct code_context *c)
 				memory_on_time);
 	}
 
-	d->oom_kills = oom_kills(d->execd);
+	d->oom_kills = oom_kills(d->execd->cgroup_fd);
 	driver_tell_late(d);
 	if (d->is_ready) {
 		driver_send_run(d, c->run);

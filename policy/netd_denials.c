@@ -5,15 +5,9 @@
 #include <osbx/str.h>
 
 #include "netd_denials.h"
+#include "netpolicy_internal.h"
 
 #define AGAIN_MS 1000
-
-static const char *const proto_names[] = {
-	[NETPOLICY_ANY] = NULL,
-	[NETPOLICY_TCP] = "tcp",
-	[NETPOLICY_UDP] = "udp",
-};
-_Static_assert(ARRAY_SIZE(proto_names) == NETPOLICY_PROTO_COUNT, "a name each");
 
 static struct netd_denial *slot(struct netd_denials *d, uint64_t seq)
 {
@@ -90,8 +84,8 @@ static void denial_format(const struct netd_denial *n, struct json_writer *w)
 	if (n->port != 0) {
 		json_add_u64(w, "port", n->port);
 	}
-	if (proto_names[n->proto]) {
-		json_add_string(w, "protocol", proto_names[n->proto]);
+	if (netpolicy_proto_name(n->proto)) {
+		json_add_string(w, "protocol", netpolicy_proto_name(n->proto));
 	}
 	json_add_string(w, "reason", reason_of(n));
 	if (n->rule >= 0) {

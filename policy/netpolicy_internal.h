@@ -11,6 +11,8 @@
 /* Read a target but "*" into a rule without action; the caller owns what is in it. ERRC_INVALID. */
 int netpolicy_target(const char *target, struct netpolicy_rule *out, struct error *e) MUST_CHECK
 		NONNULL(1, 2, 3);
+/* "tcp", "udp"; NULL for ANY. */
+const char *netpolicy_proto_name(enum netpolicy_proto proto);
 void netpolicy_rule_done(struct netpolicy_rule *r) NONNULL(1);
 /* Append a rule, which is taken over. */
 void netpolicy_push(struct netpolicy *p, const struct netpolicy_rule *r) NONNULL(1, 2);

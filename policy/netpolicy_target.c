@@ -15,13 +15,19 @@ static int refuse(struct error *e, const char *target, const char *what)
 	return error_set(e, ERRC_INVALID, "\"%s\" %s", shown, what);
 }
 
+static const char *const protos[NETPOLICY_PROTO_COUNT] = {
+	[NETPOLICY_TCP] = "tcp",
+	[NETPOLICY_UDP] = "udp",
+};
+
+const char *netpolicy_proto_name(enum netpolicy_proto proto)
+{
+	return protos[proto];
+}
+
 /* "PORT" or "PORT/tcp". */
 static int parse_port(struct span text, struct netpolicy_rule *r)
 {
-	static const char *const protos[NETPOLICY_PROTO_COUNT] = {
-		[NETPOLICY_TCP] = "tcp",
-		[NETPOLICY_UDP] = "udp",
-	};
 	struct span digits = { .p = NULL };
 	uint32_t port = 0;
 

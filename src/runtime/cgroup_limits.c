@@ -17,6 +17,7 @@
 #include <osbx/file.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
+#include <osbx/oom.h>
 #include <osbx/str.h>
 
 #include "cgroup_internal.h"
@@ -280,22 +281,5 @@ int cgroup_limit(const struct cgroup *cg, const struct cgroup_limits *l, bool be
 
 uint64_t cgroup_oom_kills(const struct cgroup *cg)
 {
-	AUTO(buf) struct buf b = BUF_INIT(VALUE_BYTES);
-	struct span rest = { .n = 0 };
-	struct span line;
-	uint64_t n = 0;
-
-	if (cg->dir_fd < 0 || file_read_at(cg->dir_fd, "memory.events", &b) < 0) {
-		return 0;
-	}
-	rest = buf_span(&b);
-	while (span_next(&rest, '\n', &line)) {
-		autofree char *text = span_dup(line);
-		const char *value = text ? str_after(text, "oom_kill ") : NULL;
-
-		if (value && str_to_u64(value, UINT64_MAX, &n) < 0) {
-			return 0;
-		}
-	}
-	return n;
+	return oom_kills(cg->dir_fd);
 }
