@@ -251,7 +251,7 @@ static void on_dialed(void *ctx, int fd_or_err)
 static bool dial(struct flow *f)
 {
 	const struct netd_dial where = {
-		.kind = NETD_DIAL_ADDRESS,
+		.kind = NETD_DIAL_TCP,
 		.port = f->port,
 		.addr = f->addr,
 	};

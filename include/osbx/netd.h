@@ -66,7 +66,9 @@ struct netd_resolvers {
 };
 
 enum netd_dial_kind {
-	NETD_DIAL_ADDRESS,  /* addr, port */
+	NETD_DIAL_TCP,  /* addr, port */
+	NETD_DIAL_UDP,  /* addr, port */
+	NETD_DIAL_PING, /* addr; EPROTONOSUPPORT: the machine lets its user have no such socket */
 	NETD_DIAL_RESOLVER, /* TCP to resolver number port */
 	NETD_DIAL_KIND_COUNT,
 };
@@ -83,6 +85,10 @@ struct netd_dial {
 struct netd_dialed {
 	uint32_t id;
 	int32_t errnum;
+	/* PING: what requests are sent with (network order as in the packet is htons of it). The
+	 * socket takes and gives ICMP messages from their first byte on; a raw one (root, where
+	 * ping sockets are closed by sysctl) gives the IPv4 header before them. */
+	uint16_t ident;
 };
 
 /* A new policy is in force once it is on record: with an errno the old one stays. */

@@ -378,7 +378,7 @@ static int connect_begin(const struct sockaddr_storage *sa, socklen_t len)
 	return TAKE_FD(fd);
 }
 
-static int dial_address(const struct keeper_net *n, const struct netd_dial *dial)
+static int dial_tcp(const struct keeper_net *n, const struct netd_dial *dial)
 {
 	struct netaddr addr = dial->addr;
 	struct sockaddr_storage sa;
@@ -407,6 +407,22 @@ static int dial_resolver(const struct keeper_net *n, const struct netd_dial *dia
 					   : -ENOENT;
 }
 
+static int dial_unsupported(const struct keeper_net *n, const struct netd_dial *dial)
+{
+	(void)n;
+	(void)dial;
+	return -EPROTONOSUPPORT;
+}
+
+/* A socket to the outside that netd has asked for. fd or -errno. */
+static int (*const dial_sockets[NETD_DIAL_KIND_COUNT])(
+		const struct keeper_net *n, const struct netd_dial *dial) = {
+	[NETD_DIAL_TCP] = dial_tcp,
+	[NETD_DIAL_UDP] = dial_unsupported,
+	[NETD_DIAL_PING] = dial_unsupported,
+	[NETD_DIAL_RESOLVER] = dial_resolver,
+};
+
 static int take_dial(struct keeper_net *n, const struct packet *p)
 {
 	struct netd_dial dial;
@@ -418,7 +434,7 @@ static int take_dial(struct keeper_net *n, const struct packet *p)
 	if (dial.kind >= NETD_DIAL_KIND_COUNT) {
 		return -EBADMSG;
 	}
-	int fd = dial.kind == NETD_DIAL_ADDRESS ? dial_address(n, &dial) : dial_resolver(n, &dial);
+	int fd = dial_sockets[dial.kind](n, &dial);
 	const struct netd_dialed dialed = { .id = dial.id, .errnum = fd < 0 ? -fd : 0 };
 
 	return answer_send(n, NETD_MSG_DIALED, &dialed, sizeof(dialed), fd);

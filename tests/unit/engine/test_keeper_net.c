@@ -59,7 +59,7 @@ static void fake_take(enum netd_msg type, struct packet *out_p)
 /* Dial 127.0.0.1. Who listens there gets a word. */
 static void fake_dial(uint16_t port)
 {
-	struct netd_dial dial = { .id = 77, .kind = NETD_DIAL_ADDRESS, .port = port };
+	struct netd_dial dial = { .id = 77, .kind = NETD_DIAL_TCP, .port = port };
 	struct netd_dialed dialed;
 	struct packet p;
 
