@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# modes: root user single nested no_clone3
+# modes: root user single no_clone3
 # Commands over the execution API: events, errors, identities, the end of whole trees, logs, floods.
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# modes: root user single nested
+# modes: root user single
 # Sessions over the execution API: what persists, what a command may do to its shell, their end.
 . "$(dirname "$0")/lib.sh"
 

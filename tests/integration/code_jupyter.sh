@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# modes: root single
+# modes: root
 # Contexts of a Jupyter server in the sandbox: Debian's, with kernels of Python and bash.
 . "$(dirname "$0")/lib.sh"
 . "$here/../helpers/jupyter_lib.sh"

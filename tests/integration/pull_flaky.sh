@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Pulls that go wrong on the way: cut, stalled, corrupted, killed, interrupted, many at once. Whatever happens, the store is
 # consistent, nothing is fetched twice, and the next pull goes on where the last one ended.
-# modes: root user single
+# modes: root user
 . "$(dirname "$0")/lib.sh"
 . "$here/../helpers/pull_lib.sh"
 needs docker-registry skopeo python3
