@@ -14,6 +14,10 @@
  * the question in the answer tell them apart. What does not fit is no answer (dns_answer_read says
  * EAGAIN) and is dropped: the wait goes on. A connection is asked for through the keeper (DIAL) and
  * has one question.
+ *
+ * The host's resolvers change (a VPN, another network): the keeper is told to LOOK when a question
+ * is asked for the first time in LOOK_MS, and when one gets no answer. If they are others, what is
+ * under way is asked anew.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,10 +28,12 @@
 #include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/mem.h>
+#include <osbx/packet.h>
 
 #include "netd_resolver.h"
 
 #define STEP_MS     2000
+#define LOOK_MS     1000
 #define MESSAGE_MAX 4096 /* by UDP: we say that DNS_UDP_MAX is enough */
 #define BATCH_MAX   32
 #define LENGTH      2 /* bytes of the length before a message by TCP */
@@ -88,8 +94,23 @@ static void fail(struct question *q)
 	question_free(q);
 }
 
+static void look(struct resolver *r)
+{
+	int64_t now_ms = clock_boot_ms();
+	struct packet p;
+
+	if (now_ms - r->looked_ms >= LOOK_MS) {
+		packet_init(&p, NETD_MSG_LOOK);
+		/* A keeper that is busy is told at the next one. */
+		if (packet_send(r->n->control_fd, &p) == 0) {
+			r->looked_ms = now_ms;
+		}
+	}
+}
+
 static void attempt_next(struct question *q)
 {
+	look(q->r);
 	tcp_end(q);
 	q->at++;
 	q->with_edns = true;
@@ -342,6 +363,7 @@ struct question *question_ask(
 	};
 	r->questions = q;
 	r->questions_n++;
+	look(r);
 	attempt(q);
 	/* Nobody to ask: it has failed already. */
 	return r->questions == q ? q : NULL;

@@ -241,6 +241,8 @@ void resolver_set(struct netd *n, const int *fds, size_t fds_n)
 			fd_close(&u->fd);
 		}
 	}
+	/* Another network may know other names, or the same ones at other addresses. */
+	cache_purge(r);
 	question_restart_all(r);
 }
 

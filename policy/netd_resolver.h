@@ -56,6 +56,7 @@ struct resolver {
 	size_t questions_n;
 	struct asker *askers;
 	size_t askers_n;
+	int64_t looked_ms; /* when the keeper was asked for others last */
 	struct cache_slot cache[CACHE_SLOTS];
 };
 

@@ -18,6 +18,7 @@
  *   ◀── DIAL {netd_dial} ──            ── DIALED {netd_dialed; socket} ──▶
  *   ◀── POLICY {memfd} ──              ── SAVED {netd_saved} ──▶
  *   ◀── DENIED {netd_denied} ──
+ *   ◀── LOOK ──                        RESOLVERS once more, if they are others now
  */
 #ifndef OSBX_NETD_H
 #define OSBX_NETD_H
@@ -49,6 +50,7 @@ enum netd_msg {
 	NETD_MSG_POLICY,
 	NETD_MSG_SAVED,
 	NETD_MSG_DENIED,
+	NETD_MSG_LOOK,
 	NETD_MSG_COUNT,
 };
 

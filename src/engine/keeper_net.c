@@ -48,7 +48,6 @@
 #define RESTART_MS 50
 #define STARTS_MAX 5
 #define STARTS_MS  60000
-#define LOOK_MS    10000
 
 enum net_stage {
 	NET_IDLE,
@@ -71,7 +70,6 @@ struct keeper_net {
 	struct loop *loop;
 	struct loop_source source;
 	struct loop_source timer; /* for READY, or until the next start */
-	struct net_watch watch;
 	struct net_resolvers resolvers;
 	struct packet answer; /* that netd has not taken yet */
 	bool answer_waits;
@@ -303,7 +301,6 @@ static void net_close(struct keeper_net *n)
 	struct error e = ERROR_INIT;
 
 	n->stage = NET_CLOSED;
-	net_watch_stop(&n->watch);
 	n->egress.closed = mem_printf(
 			"netd ended %d times within %d s", STARTS_MAX + 1, STARTS_MS / 1000);
 	(void)!egress_save(&n->egress, n->live_fd, &e);
@@ -509,6 +506,22 @@ static int take_denied(struct keeper_net *n, const struct packet *p)
 	return 0;
 }
 
+/* netd has something to ask of them, and for a while it had not. Nobody watches resolv.conf: a
+ * sandbox that is idle wakes nobody up, and the end of a watch (inotify(7)) waits for a grace
+ * period of the kernel's, three times as long as a sandbox takes to start. */
+static int take_look(struct keeper_net *n, const struct packet *p)
+{
+	struct net_resolvers now;
+
+	(void)p;
+	net_resolvers_read(NET_RESOLV_CONF, &now);
+	if (net_resolvers_eq(&now, &n->resolvers)) {
+		return 0;
+	}
+	n->resolvers = now;
+	return resolvers_send(n);
+}
+
 static int take_ready(struct keeper_net *n, const struct packet *p)
 {
 	(void)p;
@@ -537,6 +550,7 @@ static const struct {
 	{ NET_UP, NETD_MSG_DIAL, take_dial },
 	{ NET_UP, NETD_MSG_POLICY, take_policy },
 	{ NET_UP, NETD_MSG_DENIED, take_denied },
+	{ NET_UP, NETD_MSG_LOOK, take_look },
 };
 
 static int packet_take(struct keeper_net *n, const struct packet *p)
@@ -610,35 +624,10 @@ static void restart(struct loop *loop, struct loop_source *src, uint32_t events)
 	loop_timer(loop, &n->timer, clock_boot_ms() + READY_MS, ready_on_late);
 }
 
-/* resolv.conf is another one. */
-static void resolvers_on_change(void *ctx)
-{
-	struct keeper_net *n = ctx;
-	struct net_resolvers now;
-
-	net_resolvers_read(NET_RESOLV_CONF, &now);
-	if (net_resolvers_eq(&now, &n->resolvers)) {
-		return;
-	}
-	n->resolvers = now;
-	if ((n->stage == NET_UP || n->stage == NET_BEGUN) && resolvers_send(n) < 0) {
-		net_fall(n, "netd does not take the resolvers");
-	}
-}
-
 int keeper_net_start(struct keeper_net *n, struct loop *loop)
 {
 	assert(n->stage == NET_UP);
 	n->loop = loop;
-	n->watch = (struct net_watch){
-		.loop = loop,
-		.path = NET_RESOLV_CONF,
-		.look_ms = LOOK_MS,
-		.fd = -1,
-		.on_change = resolvers_on_change,
-		.ctx = n,
-	};
-	net_watch_start(&n->watch);
 	return source_add(n);
 }
 
@@ -652,7 +641,6 @@ void keeper_net_stop(struct keeper_net *n)
 	if (!n) {
 		return;
 	}
-	net_watch_stop(&n->watch);
 	netd_kill(n);
 	n->loop = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_internal - the host's side of a private network: what is the host's own (net_route.c), which
- * resolvers it has (net_resolvers.c), and when they change (net_watch.c).
+ * net_internal - the host's side of a private network: what is the host's own (net_route.c), and
+ * which resolvers it has (net_resolvers.c).
  */
 #ifndef OSBX_ENGINE_NET_INTERNAL_H
 #define OSBX_ENGINE_NET_INTERNAL_H
@@ -9,10 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <osbx/compiler.h>
-#include <osbx/loop.h>
 #include <osbx/netaddr.h>
 #include <osbx/netd.h>
 #include <osbx/span.h>
@@ -38,23 +36,5 @@ bool net_resolvers_eq(const struct net_resolvers *a, const struct net_resolvers 
 /* UDP sockets connected to them, the caller's. How many, some may be missing at the end: where no
  * route leads there is no socket. Their order is kept, r is reduced to what is there. */
 uint32_t net_resolvers_open(struct net_resolvers *r, int out_fds[NETD_RESOLVERS_MAX]) NONNULL(1, 2);
-
-/* Tells when a file, or what its links lead to, is another one or has other content. */
-struct net_watch {
-	struct loop *loop;
-	const char *path;
-	int64_t look_ms; /* between two looks, where nothing can be heard */
-	int fd;          /* inotify, or -1: it is looked at now and then */
-	struct loop_source source;
-	struct loop_source timer;
-	struct stat last;
-	void (*on_change)(void *ctx);
-	void *ctx;
-};
-
-/* Begin; fields loop, path, look_ms, on_change and ctx are set. */
-void net_watch_start(struct net_watch *w) NONNULL(1);
-/* No effect when it was never begun (loop NULL). */
-void net_watch_stop(struct net_watch *w) NONNULL(1);
 
 #endif
