@@ -29,6 +29,7 @@
 #include <osbx/packet.h>
 #include <osbx/str.h>
 
+#include "netd_datagrams.h"
 #include "netd_internal.h"
 #include "netd_links.h"
 
@@ -117,6 +118,7 @@ static void change_end(struct netd *n, int errnum)
 		n->next = (struct netpolicy){ .n = 0 };
 		resolver_recheck(n);
 		relay_recheck(n);
+		datagrams_recheck(n);
 	} else {
 		netpolicy_done(&n->next);
 	}
@@ -219,7 +221,8 @@ static int start(struct netd *n, struct packet *p, struct error *e)
 	}
 	packet_done(p);
 	p->fds_n = 0;
-	return resolver_start(n, e) < 0 || relay_start(n, e) < 0 || api_start(n, e) < 0 ||
+	return resolver_start(n, e) < 0 || relay_start(n, e) < 0 ||
+					       datagrams_start(n, e) < 0 || api_start(n, e) < 0 ||
 					       confine_lock(n->control_fd, e) < 0
 			       ? -1
 			       : 0;

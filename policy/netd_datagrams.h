@@ -10,7 +10,7 @@
 
 #include "netd_internal.h"
 
-#define DATAGRAM_FLOWS_MAX 512             /* the one that was silent for the longest makes room */
+#define DATAGRAM_FLOWS_MAX 256             /* the one that was silent for the longest makes room */
 #define DATAGRAM_IDLE_MS   INT64_C(60000)  /* not answered yet, or echo */
 #define DATAGRAM_STREAM_MS INT64_C(180000) /* answered: RFC 4787 REQ-5 asks for two minutes */
 #define DATAGRAM_HELD_MAX  (256U << 10)    /* bytes of all flows that wait for a socket */

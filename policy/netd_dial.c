@@ -12,7 +12,7 @@ struct dial {
 	struct dial *next; /* netd.dials */
 	struct netd_dial what;
 	bool is_sent;
-	void (*done)(void *ctx, int fd_or_err);
+	dial_fn done;
 	void *ctx;
 };
 
@@ -29,8 +29,7 @@ static int ask(struct netd *n, struct dial *d)
 	return r;
 }
 
-struct dial *dial_ask(struct netd *n, const struct netd_dial *what,
-		void (*done)(void *ctx, int fd_or_err), void *ctx)
+struct dial *dial_ask(struct netd *n, const struct netd_dial *what, dial_fn done, void *ctx)
 {
 	struct dial *d = mem_new(struct dial);
 	struct dial **end = &n->dials;
@@ -93,6 +92,6 @@ void dial_answer(struct netd *n, const struct netd_dialed *what, int fd)
 		struct dial it = *d;
 
 		dial_drop(n, d);
-		it.done(it.ctx, own >= 0 ? TAKE_FD(own) : err);
+		it.done(it.ctx, own >= 0 ? TAKE_FD(own) : err, what->ident);
 	}
 }

@@ -220,11 +220,12 @@ static void on_server(struct loop *loop, struct loop_source *src, uint32_t event
 	go_on(f);
 }
 
-static void on_dialed(void *ctx, int fd_or_err)
+static void on_dialed(void *ctx, int fd_or_err, uint16_t ident)
 {
 	struct flow *f = ctx;
 	const int yes = 1;
 
+	(void)ident;
 	f->dial = NULL;
 	if (fd_or_err < 0) {
 		if (fd_or_err == -EACCES) {

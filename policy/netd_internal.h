@@ -15,6 +15,7 @@
 
 struct relay;
 struct resolver;
+struct datagrams;
 struct dial;
 
 struct netd {
@@ -40,6 +41,7 @@ struct netd {
 	struct netd_policy_api *api;
 	struct relay *relay;
 	struct resolver *resolver;
+	struct datagrams *datagrams;
 };
 
 /* netd.c: refuse; the record goes to the log, and to the keeper for events. */
@@ -50,11 +52,13 @@ void netd_deny(struct netd *n, const struct netd_denial *what) NONNULL(1, 2);
 int confine_enter(int userns_fd, int netns_fd, struct error *e) MUST_CHECK NONNULL(3);
 int confine_lock(int control_fd, struct error *e) MUST_CHECK NONNULL(2);
 
-/* netd_dial.c: sockets to the outside. done is called once, never from within: fd (taken over by
- * it, still connecting) or -errno; -EACCES: the keeper's own check refused it. NULL when it cannot
+/* What a dial has become: fd (taken over, still connecting) or -errno; -EACCES: the keeper's own
+ * check refused it. ident as in netd_dialed. */
+typedef void (*dial_fn)(void *ctx, int fd_or_err, uint16_t ident);
+/* netd_dial.c: sockets to the outside. done is called once, never from within. NULL when it cannot
  * even be asked. */
-struct dial *dial_ask(struct netd *n, const struct netd_dial *what,
-		void (*done)(void *ctx, int fd_or_err), void *ctx) MUST_CHECK NONNULL(1, 2, 3);
+struct dial *dial_ask(struct netd *n, const struct netd_dial *what, dial_fn done,
+		void *ctx) MUST_CHECK NONNULL(1, 2, 3);
 /* The keeper takes packets again: send what waits for that. */
 void dial_send(struct netd *n) NONNULL(1);
 /* Nobody waits any more; done is not called. NULL is fine. */

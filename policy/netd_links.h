@@ -18,6 +18,7 @@
 #define NETD_HOME6      "fd53:4258::1"
 #define NETD_PORT_RELAY 4
 #define NETD_PORT_DNS   6
+#define NETD_PORT_UDP   8 /* led there by tproxy: it is told where to */
 
 /* Addresses and routes of this network namespace; what is there already is fine (netd was started
  * again). *out_ipv6: the kernel has IPv6. */

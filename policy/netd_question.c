@@ -186,10 +186,11 @@ static void on_tcp(struct loop *loop, struct loop_source *src, uint32_t events)
 	}
 }
 
-static void on_dialed(void *ctx, int fd_or_err)
+static void on_dialed(void *ctx, int fd_or_err, uint16_t ident)
 {
 	struct question *q = ctx;
 
+	(void)ident;
 	q->dial = NULL;
 	q->tcp_fd = fd_or_err < 0 ? -1 : fd_or_err;
 	if (q->tcp_fd < 0 || fd_set_nonblock(q->tcp_fd, true) < 0 ||

@@ -9,14 +9,15 @@
 #include <osbx/fd.h>
 #include <osbx/mem.h>
 
+#include "netd_datagrams.h"
 #include "netd_flow.h"
 #include "netd_links.h"
 
 /* linux/netfilter_ipv4.h and _ipv6.h do not go together with the headers of every C library. */
 #define ORIGINAL_DST  80   /* SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST */
 #define FLOWS_MAX     2048 /* each has FLOW_HELD_MAX and FLOW_BACK_MAX at most */
-#define FILES_OTHER   128  /* descriptors that are not a flow's */
-#define FILES_OF_FLOW 6    /* two sockets, two pipes */
+#define FILES_OTHER   (128 + DATAGRAM_FLOWS_MAX) /* descriptors that are not a flow's */
+#define FILES_OF_FLOW 6                          /* two sockets, two pipes */
 #define PAUSE_MS      100
 #define BATCH_MAX     32
 

@@ -8,9 +8,13 @@
  *
  *     chain own        destination 127.0.0.0/8, ::1 or the sandbox's own addresses: accept
  *     chain nat        (nat, output) jump own; DNS to netd's resolver; all TCP to netd's relay
- *     chain out        (filter, output, policy drop) jump own; what nat has led to netd: accept;
- *                      TCP: reset; all else: ICMP "administratively prohibited", which a program
- *                      sees as EPERM or EHOSTUNREACH at once
+ *     chain out        (filter, output, policy drop) jump own; what nat has led to netd, UDP and
+ *                      echo requests: accept; TCP: reset; all else: ICMP "administratively
+ *                      prohibited", which a program sees as EPERM or EHOSTUNREACH at once
+ *     chain in         (filter, prerouting, policy accept) jump own; what nat has led to netd:
+ *                      accept; UDP: to netd's socket, its destination as it is (tproxy), which a
+ *                      nat of UDP would not tell; else it is dropped, as are echo requests, of
+ *                      which netd has a copy by then: the kernel would answer for all the world
  *
  * The reply of a connection that was led to netd has the same mark in conntrack (IPS_DST_NAT), so
  * both ways are accepted by one rule. There is no rule for "established" connections: none begins
@@ -35,25 +39,32 @@
 #include "netd_netlink.h"
 
 /* linux/netfilter.h does not go together with the headers of every C library. */
-#define FAMILY_INET  1 /* NFPROTO_INET */
-#define FAMILY_IPV4  2
-#define FAMILY_IPV6  10
-#define VERDICT_DROP 0 /* NF_DROP */
-#define VERDICT_OK   1 /* NF_ACCEPT */
-#define HOOK_OUTPUT  3 /* NF_INET_LOCAL_OUT */
-#define ANY          0
-#define PRIORITY_NAT (-100)
+#define FAMILY_INET     1 /* NFPROTO_INET */
+#define FAMILY_IPV4     2
+#define FAMILY_IPV6     10
+#define VERDICT_DROP    0   /* NF_DROP */
+#define VERDICT_OK      1   /* NF_ACCEPT */
+#define HOOK_INPUT      0   /* NF_INET_PRE_ROUTING */
+#define HOOK_OUTPUT     3   /* NF_INET_LOCAL_OUT */
+#define ECHO4           8   /* ICMP_ECHO */
+#define ECHO6           128 /* ICMPV6_ECHO_REQUEST */
+#define ANY             0
+#define PRIORITY_NAT    (-100)
+#define PRIORITY_MANGLE (-150)
 
 #define TABLE     "osbx"
 #define CHAIN_OWN "own"
 #define CHAIN_NAT "nat"
 #define CHAIN_OUT "out"
+#define CHAIN_IN  "in"
 
 enum action {
 	ACTION_ACCEPT,
 	ACTION_JUMP_OWN,
 	ACTION_RELAY,
 	ACTION_DNS,
+	ACTION_UDP,
+	ACTION_DROP,
 	ACTION_RESET,
 	ACTION_PROHIBIT,
 	ACTION_COUNT,
@@ -64,6 +75,7 @@ struct rule {
 	uint8_t family;   /* FAMILY_IPV4 …, ANY */
 	uint8_t protocol; /* IPPROTO_*, ANY */
 	uint16_t port;    /* destination, ANY */
+	uint8_t icmp;     /* type, ANY */
 	const char *to;   /* destination "ADDR/BITS", NULL: any */
 	bool is_led_here; /* conntrack knows it as one that was led elsewhere */
 	enum action action;
@@ -83,21 +95,33 @@ static const struct rule rules[] = {
 	{ CHAIN_NAT, FAMILY_IPV6, IPPROTO_TCP, .action = ACTION_RELAY },
 	{ CHAIN_OUT, .action = ACTION_JUMP_OWN },
 	{ CHAIN_OUT, .is_led_here = true, .action = ACTION_ACCEPT },
+	{ CHAIN_OUT, ANY, IPPROTO_UDP, .action = ACTION_ACCEPT },
+	{ CHAIN_OUT, FAMILY_IPV4, IPPROTO_ICMP, .icmp = ECHO4, .action = ACTION_ACCEPT },
+	{ CHAIN_OUT, FAMILY_IPV6, IPPROTO_ICMPV6, .icmp = ECHO6, .action = ACTION_ACCEPT },
 	{ CHAIN_OUT, ANY, IPPROTO_TCP, .action = ACTION_RESET },
 	{ CHAIN_OUT, .action = ACTION_PROHIBIT },
+	{ CHAIN_IN, .action = ACTION_JUMP_OWN },
+	{ CHAIN_IN, .is_led_here = true, .action = ACTION_ACCEPT },
+	{ CHAIN_IN, FAMILY_IPV4, IPPROTO_UDP, .action = ACTION_UDP },
+	{ CHAIN_IN, FAMILY_IPV6, IPPROTO_UDP, .action = ACTION_UDP },
+	{ CHAIN_IN, ANY, IPPROTO_UDP, .action = ACTION_DROP },
+	{ CHAIN_IN, FAMILY_IPV4, IPPROTO_ICMP, .icmp = ECHO4, .action = ACTION_DROP },
+	{ CHAIN_IN, FAMILY_IPV6, IPPROTO_ICMPV6, .icmp = ECHO6, .action = ACTION_DROP },
 };
 
 struct chain {
 	const char *name;
 	const char *type; /* NULL: only jumped to */
+	uint32_t hook;
 	int32_t priority;
 	uint32_t policy;
 };
 
 static const struct chain chains[] = {
 	{ .name = CHAIN_OWN },
-	{ CHAIN_NAT, "nat", PRIORITY_NAT, VERDICT_OK },
-	{ CHAIN_OUT, "filter", 0, VERDICT_DROP },
+	{ CHAIN_NAT, "nat", HOOK_OUTPUT, PRIORITY_NAT, VERDICT_OK },
+	{ CHAIN_OUT, "filter", HOOK_OUTPUT, 0, VERDICT_DROP },
+	{ CHAIN_IN, "filter", HOOK_INPUT, PRIORITY_MANGLE, VERDICT_OK },
 };
 
 static void begin(struct netlink *nl, uint16_t type, uint16_t flags)
@@ -123,7 +147,7 @@ static void chain_add(struct netlink *nl, const struct chain *c)
 	if (c->type) {
 		size_t hook = netlink_nest(nl, NFTA_CHAIN_HOOK);
 
-		netlink_put_be32(nl, NFTA_HOOK_HOOKNUM, HOOK_OUTPUT);
+		netlink_put_be32(nl, NFTA_HOOK_HOOKNUM, c->hook);
 		netlink_put_be32(nl, NFTA_HOOK_PRIORITY, (uint32_t)c->priority);
 		netlink_nest_end(nl, hook);
 		netlink_put_be32(nl, NFTA_CHAIN_POLICY, c->policy);
@@ -214,6 +238,12 @@ static void match_port(struct netlink *nl, uint16_t port)
 	expr_compare(nl, NFT_CMP_EQ, &be, sizeof(be));
 }
 
+static void match_icmp(struct netlink *nl, uint8_t type)
+{
+	expr_payload(nl, NFT_PAYLOAD_TRANSPORT_HEADER, 0, sizeof(type));
+	expr_compare(nl, NFT_CMP_EQ, &type, sizeof(type));
+}
+
 static void match_destination(struct netlink *nl, const char *prefix)
 {
 	uint8_t mask[16] = { 0 };
@@ -274,17 +304,36 @@ static void expr_set(struct netlink *nl, uint32_t reg, const void *value, size_t
 	expr_end(nl, x);
 }
 
-/* To netd. */
-static void action_lead(struct netlink *nl, uint8_t family, uint16_t port)
+/* Registers 1 and 2: netd's address and one of its ports. */
+static void expr_home(struct netlink *nl, uint8_t family, uint16_t port)
 {
 	uint16_t be = htons(port);
 	struct netaddr home = { .family = 0 };
 
-	if (netaddr_parse(span_of(family == FAMILY_IPV4 ? NETD_HOME4 : NETD_HOME6), &home) < 0) {
-		return;
+	/* A constant: the unit test loads it. */
+	if (netaddr_parse(span_of(family == FAMILY_IPV4 ? NETD_HOME4 : NETD_HOME6), &home) == 0) {
+		expr_set(nl, NFT_REG_1, home.bytes, family == FAMILY_IPV4 ? 4 : 16);
+		expr_set(nl, NFT_REG_2, &be, sizeof(be));
 	}
-	expr_set(nl, NFT_REG_1, home.bytes, family == FAMILY_IPV4 ? 4 : 16);
-	expr_set(nl, NFT_REG_2, &be, sizeof(be));
+}
+
+/* To netd's socket, past all others. */
+static void action_udp(struct netlink *nl, uint8_t family)
+{
+	expr_home(nl, family, NETD_PORT_UDP);
+	struct expr x = expr_begin(nl, "tproxy");
+
+	netlink_put_be32(nl, NFTA_TPROXY_FAMILY, family);
+	netlink_put_be32(nl, NFTA_TPROXY_REG_ADDR, NFT_REG_1);
+	netlink_put_be32(nl, NFTA_TPROXY_REG_PORT, NFT_REG_2);
+	expr_end(nl, x);
+	action_verdict(nl, VERDICT_OK, NULL);
+}
+
+/* To netd. */
+static void action_lead(struct netlink *nl, uint8_t family, uint16_t port)
+{
+	expr_home(nl, family, port);
 	struct expr x = expr_begin(nl, "nat");
 
 	netlink_put_be32(nl, NFTA_NAT_TYPE, NFT_NAT_DNAT);
@@ -318,6 +367,12 @@ static void action_add(struct netlink *nl, const struct rule *r)
 	case ACTION_DNS:
 		action_lead(nl, r->family, NETD_PORT_DNS);
 		break;
+	case ACTION_UDP:
+		action_udp(nl, r->family);
+		break;
+	case ACTION_DROP:
+		action_verdict(nl, VERDICT_DROP, NULL);
+		break;
 	case ACTION_RESET:
 		action_reject(nl, NFT_REJECT_TCP_RST, 0);
 		break;
@@ -344,6 +399,9 @@ static void rule_add(struct netlink *nl, const struct rule *r, uint16_t flags)
 	}
 	if (r->port != ANY) {
 		match_port(nl, r->port);
+	}
+	if (r->icmp != ANY) {
+		match_icmp(nl, r->icmp);
 	}
 	if (r->to) {
 		match_destination(nl, r->to);
@@ -381,7 +439,8 @@ int rules_load(struct error *e)
 		return 0;
 	}
 	(void)error_sys(e, -r, "load the rules of the private network (message %u)", seq);
-	return error_hint(e, "the kernel needs nf_tables with nat, conntrack and reject for inet "
-			     "(modules nf_tables, nft_chain_nat, nft_ct, nft_reject_inet); without "
-			     "them use --network none");
+	return error_hint(e,
+			"the kernel needs nf_tables with nat, conntrack, tproxy and reject for "
+			"inet (modules nf_tables, nft_chain_nat, nft_ct, nft_tproxy, "
+			"nft_reject_inet); without them use --network none");
 }

@@ -361,65 +361,6 @@ static int answer_send(struct keeper_net *n, enum netd_msg type, const void *pay
 	return answer_flush(n);
 }
 
-/* A socket that is being connected. fd or -errno. */
-static int connect_begin(const struct sockaddr_storage *sa, socklen_t len)
-{
-	autoclose int fd = socket(sa->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0) {
-		return -errno;
-	}
-	if (connect(fd, (const struct sockaddr *)sa, len) < 0 && errno != EINPROGRESS) {
-		return -errno;
-	}
-	return TAKE_FD(fd);
-}
-
-static int dial_tcp(const struct keeper_net *n, const struct netd_dial *dial)
-{
-	struct netaddr addr = dial->addr;
-	struct sockaddr_storage sa;
-
-	if ((addr.family != 4 && addr.family != 6) || dial->port == 0) {
-		return -EINVAL;
-	}
-	netaddr_unmap(&addr);
-	int own = net_route_is_own(&addr);
-
-	if (own < 0) {
-		return own;
-	}
-	if (!netpolicy_may_dial(&n->egress.policy, &addr, own > 0, dial->port, NETPOLICY_TCP)) {
-		return -EACCES;
-	}
-	socklen_t len = netaddr_to_sock(&addr, dial->port, &sa);
-
-	return connect_begin(&sa, len);
-}
-
-static int dial_resolver(const struct keeper_net *n, const struct netd_dial *dial)
-{
-	return dial->port < n->resolvers.n ? connect_begin(&n->resolvers.addrs[dial->port],
-							     n->resolvers.lens[dial->port])
-					   : -ENOENT;
-}
-
-static int dial_unsupported(const struct keeper_net *n, const struct netd_dial *dial)
-{
-	(void)n;
-	(void)dial;
-	return -EPROTONOSUPPORT;
-}
-
-/* A socket to the outside that netd has asked for. fd or -errno. */
-static int (*const dial_sockets[NETD_DIAL_KIND_COUNT])(
-		const struct keeper_net *n, const struct netd_dial *dial) = {
-	[NETD_DIAL_TCP] = dial_tcp,
-	[NETD_DIAL_UDP] = dial_unsupported,
-	[NETD_DIAL_PING] = dial_unsupported,
-	[NETD_DIAL_RESOLVER] = dial_resolver,
-};
-
 static int take_dial(struct keeper_net *n, const struct packet *p)
 {
 	struct netd_dial dial;
@@ -431,9 +372,12 @@ static int take_dial(struct keeper_net *n, const struct packet *p)
 	if (dial.kind >= NETD_DIAL_KIND_COUNT) {
 		return -EBADMSG;
 	}
-	int fd = dial_sockets[dial.kind](n, &dial);
-	const struct netd_dialed dialed = { .id = dial.id, .errnum = fd < 0 ? -fd : 0 };
+	struct netd_dialed dialed = { .id = dial.id };
+	int fd = dial.kind == NETD_DIAL_RESOLVER
+				 ? net_dial_resolver(&n->resolvers, dial.port)
+				 : net_dial(&n->egress.policy, &dial, &dialed.ident);
 
+	dialed.errnum = fd < 0 ? -fd : 0;
 	return answer_send(n, NETD_MSG_DIALED, &dialed, sizeof(dialed), fd);
 }
 
