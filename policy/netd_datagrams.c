@@ -349,7 +349,8 @@ static void flow_fail(struct dgram_flow *f, int errnum)
 	} else if (errnum == EACCES) {
 		deny(f->d->n, &ends, NETPOLICY_BY_RESERVED, NULL, NULL);
 	}
-	refuse_errno(f, &ends, errnum);
+	/* Whatever the reason: this one is an error to every program, at once (udp(7)). */
+	refuse(f->d, &ends, REFUSAL_PROHIBITED, 0);
 	flow_end(f);
 }
 

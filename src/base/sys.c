@@ -10,6 +10,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -346,4 +347,13 @@ int sys_loopback_up(void)
 	}
 	req.ifr_flags = (short)(req.ifr_flags | IFF_UP);
 	return result(ioctl(sock, SIOCSIFFLAGS, &req));
+}
+
+int sys_ping_allow(uint32_t last_gid)
+{
+	char range[32];
+	autoclose int fd = open("/proc/sys/net/ipv4/ping_group_range", O_WRONLY | O_CLOEXEC);
+	int n = snprintf(range, sizeof(range), "0 %u", last_gid);
+
+	return fd < 0 || write(fd, range, (size_t)n) != n ? -errno : 0;
 }

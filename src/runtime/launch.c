@@ -241,7 +241,7 @@ static int give_net(struct run *run, struct error *e)
 	if (run->spec->network == SPEC_NETWORK_HOST) {
 		return tell(run, INIT_MSG_NET_DONE, NULL, 0, e);
 	}
-	if (netns_make(run->l.userns_fd, &fd, e) < 0) {
+	if (netns_make(run->l.userns_fd, &run->spec->map, &fd, e) < 0) {
 		return prefer_child(run, e);
 	}
 	if (ops->attach_net && ops->attach_net(ops->ctx, run->l.userns_fd, fd, e) < 0) {

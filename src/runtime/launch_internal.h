@@ -24,8 +24,9 @@ bool launch_refused_mount(const struct spec_tree *t, int userns_fd, char **out_p
 void launch_owner_map(const struct idmap *sandbox, uid_t uid, gid_t gid, struct idmap *out_map)
 		NONNULL(1, 4);
 
-/* netns.c: a network namespace that belongs to this user namespace, its loopback device up.
- * Descriptor in *out_fd. */
-int netns_make(int userns_fd, int *out_fd, struct error *e) MUST_CHECK NONNULL(2, 3);
+/* netns.c: a network namespace that belongs to this user namespace with that map, its loopback
+ * device up. Descriptor in *out_fd. */
+int netns_make(int userns_fd, const struct idmap *map, int *out_fd, struct error *e) MUST_CHECK
+		NONNULL(2, 3, 4);
 
 #endif

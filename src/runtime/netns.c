@@ -16,6 +16,7 @@
 
 struct making {
 	int userns_fd;
+	uint32_t last_gid;
 	const char *step;
 	int netns_fd;
 };
@@ -39,14 +40,33 @@ static int make(void *arg)
 	if (r < 0) {
 		return r;
 	}
+	/* Where /proc/sys is read-only, as in containers, there is no ping. */
+	(void)!sys_ping_allow(m->last_gid);
 	m->step = "network namespace: open it";
 	m->netns_fd = sys_netns_open();
 	return m->netns_fd < 0 ? m->netns_fd : 0;
 }
 
-int netns_make(int userns_fd, int *out_fd, struct error *e)
+static uint32_t last_gid(const struct idmap *map)
 {
-	struct making m = { .userns_fd = userns_fd, .step = "network namespace", .netns_fd = -1 };
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < map->gids_n; i++) {
+		uint32_t end = map->gids[i].inside + map->gids[i].count - 1;
+
+		last = end > last ? end : last;
+	}
+	return last;
+}
+
+int netns_make(int userns_fd, const struct idmap *map, int *out_fd, struct error *e)
+{
+	struct making m = {
+		.userns_fd = userns_fd,
+		.last_gid = last_gid(map),
+		.step = "network namespace",
+		.netns_fd = -1,
+	};
 	int r = spawn_aside(make, &m);
 
 	if (r == 0) {

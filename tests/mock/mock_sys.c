@@ -378,3 +378,8 @@ int sys_loopback_up(void)
 {
 	return call("loopback_up");
 }
+
+int sys_ping_allow(uint32_t last_gid)
+{
+	return call("ping_allow %u", last_gid);
+}
