@@ -64,6 +64,14 @@ static const char *reason_of(const struct netd_denial *n)
 	}
 }
 
+/* A question to the resolver has none of interest. */
+static const char *protocol_of(const struct netd_denial *n)
+{
+	const char *name = netpolicy_proto_name(n->proto);
+
+	return name ? name : n->addr.family != 0 ? "icmp" : NULL;
+}
+
 static void denial_format(const struct netd_denial *n, struct json_writer *w)
 {
 	char text[NETADDR_TEXT_MAX];
@@ -84,8 +92,8 @@ static void denial_format(const struct netd_denial *n, struct json_writer *w)
 	if (n->port != 0) {
 		json_add_u64(w, "port", n->port);
 	}
-	if (netpolicy_proto_name(n->proto)) {
-		json_add_string(w, "protocol", netpolicy_proto_name(n->proto));
+	if (protocol_of(n)) {
+		json_add_string(w, "protocol", protocol_of(n));
 	}
 	json_add_string(w, "reason", reason_of(n));
 	if (n->rule >= 0) {

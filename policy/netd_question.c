@@ -94,7 +94,7 @@ static void fail(struct question *q)
 	question_free(q);
 }
 
-static void look(struct resolver *r)
+void question_look(struct resolver *r)
 {
 	int64_t now_ms = clock_boot_ms();
 	struct packet p;
@@ -110,7 +110,7 @@ static void look(struct resolver *r)
 
 static void attempt_next(struct question *q)
 {
-	look(q->r);
+	question_look(q->r);
 	tcp_end(q);
 	q->at++;
 	q->with_edns = true;
@@ -364,7 +364,6 @@ struct question *question_ask(
 	};
 	r->questions = q;
 	r->questions_n++;
-	look(r);
 	attempt(q);
 	/* Nobody to ask: it has failed already. */
 	return r->questions == q ? q : NULL;

@@ -117,6 +117,7 @@ bool resolver_take(struct resolver *r, struct span message, const struct reply_t
 	if (is_denied(r, &q, to)) {
 		return true;
 	}
+	question_look(r);
 	const struct dns_answer *known = cache_find(r, &q, &age);
 
 	if (known) {

@@ -84,6 +84,8 @@ void cache_purge(struct resolver *r) NONNULL(1);
 /* netd_question.c. NULL: too many (SERVFAIL has been sent), or all is done already. */
 struct question *question_ask(struct resolver *r, const struct dns_query *q,
 		const struct reply_to *to) NONNULL(1, 2, 3);
+/* A program has asked: has the host other resolvers by now? */
+void question_look(struct resolver *r) NONNULL(1);
 /* The program is gone: go on for the cache alone. */
 void question_forget(struct question *q) NONNULL(1);
 /* What has arrived at an upstream. */

@@ -13,8 +13,9 @@
  *                      prohibited", which a program sees as EPERM or EHOSTUNREACH at once
  *     chain in         (filter, prerouting, policy accept) jump own; what nat has led to netd:
  *                      accept; UDP: to netd's socket, its destination as it is (tproxy), which a
- *                      nat of UDP would not tell; else it is dropped, as are echo requests, of
- *                      which netd has a copy by then: the kernel would answer for all the world
+ *                      nat of UDP would not tell, and while there is none it is prohibited, too
+ *                      (reject before routing: Linux 5.9); echo requests, of which netd has a
+ *                      copy by then: drop, for the kernel would answer for all the world
  *
  * The reply of a connection that was led to netd has the same mark in conntrack (IPS_DST_NAT), so
  * both ways are accepted by one rule. There is no rule for "established" connections: none begins
@@ -95,6 +96,9 @@ static const struct rule rules[] = {
 	{ CHAIN_NAT, FAMILY_IPV6, IPPROTO_TCP, .action = ACTION_RELAY },
 	{ CHAIN_OUT, .action = ACTION_JUMP_OWN },
 	{ CHAIN_OUT, .is_led_here = true, .action = ACTION_ACCEPT },
+	/* To many at once, and what is no address of anybody. */
+	{ CHAIN_OUT, FAMILY_IPV4, .to = "224.0.0.0/3", .action = ACTION_PROHIBIT },
+	{ CHAIN_OUT, FAMILY_IPV6, .to = "ff00::/8", .action = ACTION_PROHIBIT },
 	{ CHAIN_OUT, ANY, IPPROTO_UDP, .action = ACTION_ACCEPT },
 	{ CHAIN_OUT, FAMILY_IPV4, IPPROTO_ICMP, .icmp = ECHO4, .action = ACTION_ACCEPT },
 	{ CHAIN_OUT, FAMILY_IPV6, IPPROTO_ICMPV6, .icmp = ECHO6, .action = ACTION_ACCEPT },
@@ -104,7 +108,7 @@ static const struct rule rules[] = {
 	{ CHAIN_IN, .is_led_here = true, .action = ACTION_ACCEPT },
 	{ CHAIN_IN, FAMILY_IPV4, IPPROTO_UDP, .action = ACTION_UDP },
 	{ CHAIN_IN, FAMILY_IPV6, IPPROTO_UDP, .action = ACTION_UDP },
-	{ CHAIN_IN, ANY, IPPROTO_UDP, .action = ACTION_DROP },
+	{ CHAIN_IN, ANY, IPPROTO_UDP, .action = ACTION_PROHIBIT },
 	{ CHAIN_IN, FAMILY_IPV4, IPPROTO_ICMP, .icmp = ECHO4, .action = ACTION_DROP },
 	{ CHAIN_IN, FAMILY_IPV6, IPPROTO_ICMPV6, .icmp = ECHO6, .action = ACTION_DROP },
 };

@@ -191,10 +191,22 @@ static int add_text(struct buf *out, const char *before, const struct json *v)
 }
 
 /* "TIME  NAME ADDRESS port PORT: WHY TARGET", what there is of it. */
+/* TCP goes without saying. */
+static int add_where(struct buf *out, const struct json *one)
+{
+	const char *protocol = json_string(json_get(one, "protocol"));
+	uint64_t port = 0;
+
+	if (!protocol || json_u64(json_get(one, "port"), UINT16_MAX, &port) < 0) {
+		return protocol && strcmp(protocol, "icmp") == 0 ? buf_append_str(out, " ping") : 0;
+	}
+	return buf_appendf(out, " port %" PRIu64 "%s", port,
+			strcmp(protocol, "udp") == 0 ? "/udp" : "");
+}
+
 static int denial_print(const struct json *one, bool as_json, struct buf *out)
 {
 	struct json_writer w = JSON_WRITER(out);
-	uint64_t port = 0;
 
 	if (as_json) {
 		json_add_value(&w, NULL, one);
@@ -208,8 +220,8 @@ static int denial_print(const struct json *one, bool as_json, struct buf *out)
 	if (r == 0) {
 		r = add_text(out, "  ", json_get(one, "address"));
 	}
-	if (r == 0 && json_u64(json_get(one, "port"), 65535, &port) == 0) {
-		r = buf_appendf(out, " port %" PRIu64, port);
+	if (r == 0) {
+		r = add_where(out, one);
 	}
 	if (r == 0) {
 		r = add_text(out, ": ", json_get(one, "reason"));

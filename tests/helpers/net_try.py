@@ -9,10 +9,10 @@ upgrade HOST ADDR                            101, an echo, and a request for ano
 pieces NAME ADDR N                           a ClientHello in pieces of N bytes; "alert" or "hello" is what comes back
 late NAME ADDR                               one that comes after a second and a half
 tcp ADDR PORT [TEXT]                         connect, send, read
-udp ADDR PORT                                send, read
 dns NAME TYPE [at=ADDR] [tcp] [size=N]       rcode, extended error, answers in order
 tunnel HOST ADDR                             CONNECT through a server on port 80
 do NAME                                      something with the system: see DEEDS
+and those of net_datagrams.py
 """
 import concurrent.futures
 import errno
@@ -22,6 +22,8 @@ import ssl
 import struct
 import sys
 import time
+
+import net_datagrams
 
 WAIT = 40
 REFUSED = ('reset', 'refused', 'unreachable', 'eof', 'EPERM', 'EACCES', 'NXDOMAIN', 'noname')
@@ -185,15 +187,6 @@ def do_tcp(addr, port, text=''):
         s.sendall(text.encode())
     data = s.recv(4096)
     return 'eof' if not data else data.decode(errors='replace').strip()[:40]
-
-
-def do_udp(addr, port):
-    family = socket.AF_INET6 if ':' in addr else socket.AF_INET
-    s = socket.socket(family, socket.SOCK_DGRAM)
-    s.settimeout(1.5)
-    s.connect((addr, int(port)))
-    s.send(b'hello')
-    return s.recv(100).decode()
 
 
 def do_fragments(addr, port):
@@ -443,7 +436,8 @@ def attempt(argument, again=True):
     words = argument.lstrip('+').split()
     begin = time.monotonic()
     try:
-        result = globals()['do_' + words[0]](*words[1:])
+        made = globals().get('do_' + words[0]) or getattr(net_datagrams, 'do_' + words[0])
+        result = made(*words[1:])
     except Exception as e:  # pylint: disable=broad-except
         result = failure(e)
     took = time.monotonic() - begin

@@ -12,7 +12,7 @@ log, a line for each thing that arrived: "dns udp|tcp NAME TYPE", "tcp ADDR PORT
 DIR/etc is the host's /etc, where it can be made (resolv.conf may be replaced there).
 
 names      allowed.test other.test sub.allowed.test: two servers with TLS; cdn.test: at allowed.test's address
-           echo.test: port 7 echoes, also UDP; ssh.test: port 22 speaks first; git.test: repo.git by https and git; talk.test: 443 and 80 speak first
+           echo.test: port 7 echoes, also UDP, and 8 of UDP answers from another port; ssh.test: port 22 speaks first; git.test: repo.git by https and git; talk.test: 443 and 80 speak first
            private.test mixed.test rebind.test mapped.test evil-alias.test metadata.test own.test own-public.test loop.test: lead to
            addresses that are nobody's business
            alias.test chain.test loop-alias.test big.test huge.test ttl0.test v6.test lame.test servfail.test refused.test garbage.test
@@ -22,6 +22,7 @@ import ctypes
 import os
 import shutil
 import signal
+import socket
 import ssl
 import struct
 import subprocess
@@ -224,6 +225,14 @@ class EchoUdp(asyncio.DatagramProtocol):
         self.transport.sendto(data, addr)
 
 
+class Elsewhere(EchoUdp):
+    """Answers from another port."""
+
+    def datagram_received(self, data, addr):
+        self.log('udp', self.where, self.port)
+        socket.socket(socket.AF_INET6 if ':' in self.where else socket.AF_INET, socket.SOCK_DGRAM).sendto(data, addr[:2])
+
+
 async def echo(reader, writer):
     try:
         while data := await reader.read(1 << 16):
@@ -370,6 +379,7 @@ async def targets(folder, ready):
     for where in ECHO:
         await asyncio.start_server(logged(log, where, 7, echo), where, 7, backlog=1000)
         await loop.create_datagram_endpoint(lambda where=where: EchoUdp(log, where, 7), local_addr=(where, 7))
+        await loop.create_datagram_endpoint(lambda where=where: Elsewhere(log, where, 8), local_addr=(where, 8))
     await asyncio.start_server(logged(log, OTHER_DNS, 853, echo), OTHER_DNS, 853)
     await asyncio.start_server(web(f'{folder}/www', log, OTHER_DNS, 443), OTHER_DNS, 443, ssl=context)
     await loop.create_datagram_endpoint(lambda: EchoUdp(log, OTHER_DNS, 5353), local_addr=(OTHER_DNS, 5353))

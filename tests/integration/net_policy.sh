@@ -36,9 +36,9 @@ get http://own-public.test: ~^(reset|refused|noname)$
 get http://192.168.77.1:8080: ~^(reset|refused)$
 get http://169.254.169.254: ~^(reset|refused)$
 get http://cgnat.test: noname
-udp 203.0.113.30 7: ~^(EPERM|EACCES|refused|unreachable)$
+udp 203.0.113.30 7: hello
 END
-is "$(arrived '^tcp (10\.|169\.|192\.|100\.)|^udp')" 0 "nothing arrives where nothing may"
+is "$(arrived '^tcp (10\.|169\.|192\.|100\.)')" 0 "nothing arrives where nothing may"
 
 # Denied but for a name, as an agent meets it.
 osbx run -q --network private --deny '*' --allow allowed.test -v "$world/ca.pem:/ca.pem:ro" @host curl -sS --cacert /ca.pem https://allowed.test
