@@ -221,8 +221,8 @@ static int start(struct netd *n, struct packet *p, struct error *e)
 	}
 	packet_done(p);
 	p->fds_n = 0;
-	return resolver_start(n, e) < 0 || relay_start(n, e) < 0 ||
-					       datagrams_start(n, e) < 0 || api_start(n, e) < 0 ||
+	return resolver_start(n, e) < 0 || relay_start(n, e) < 0 || datagrams_start(n, e) < 0 ||
+					       api_start(n, e) < 0 ||
 					       confine_lock(n->control_fd, e) < 0
 			       ? -1
 			       : 0;

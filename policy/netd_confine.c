@@ -11,7 +11,8 @@
  * capability), makes links, rules and listening sockets in the network namespace, and gives all
  * capabilities up. From then on the filter of its system calls has none that names a file, a
  * process or a namespace, and none that makes a socket: what it is connected to comes from the
- * keeper, one by one. The file system needs no walls of its own: no call can name a file.
+ * keeper, one by one, and stays connected to that: it cannot be sent elsewhere, nor be made to by
+ * an option. The file system needs no walls of its own: no call can name a file.
  */
 #include <errno.h>
 #include <poll.h>
@@ -85,7 +86,9 @@ static int parent_check(int control_fd)
 int confine_lock(int control_fd, struct error *e)
 {
 	struct secfilter filter = { .n = 0 };
-	int r = limits_set();
+	int r = socket_fix_rest();
+
+	r = r < 0 ? r : limits_set();
 
 	/* glibc opens the file of the time zone for the first date, whatever its zone. */
 	tzset();

@@ -189,8 +189,13 @@ static int raw_open(struct inside *in, bool is_6)
 	int fd = socket(is_6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
 			IPPROTO_RAW);
 
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = socket_fix(&fd, is_6 ? NETD_FIXED_RAW6 : NETD_FIXED_RAW4);
+
 	in->raw[is_6] = fd;
-	return fd < 0 ? -errno : 0;
+	return r;
 }
 
 /* IPv4 and IPv6 echo requests that are no fragments. The first byte is the IP header's. */

@@ -10,6 +10,7 @@
 #include <osbx/netpolicy.h>
 
 #include "netd_denials.h"
+#include "netd_links.h"
 #include "netd_names.h"
 #include "netd_policy_api.h"
 
@@ -81,6 +82,10 @@ void relay_recheck(struct netd *n) NONNULL(1);
 /* netd_sockets.c: a socket of netd's on its own address ("192.0.0.1" …) and a port, O_NONBLOCK,
  * listening when it is a stream. fd or -errno. */
 int socket_home(const char *addr, uint16_t port, int type) MUST_CHECK NONNULL(1);
+/* Give it its number. 0 or -errno. */
+int socket_fix(int *fd, enum netd_fixed which) MUST_CHECK NONNULL(1);
+/* No number is left to what comes later. 0 or -errno. */
+int socket_fix_rest(void) MUST_CHECK;
 /* Close with a reset, so that the peer sees an error and no end. */
 void socket_reset(int *fd) NONNULL(1);
 

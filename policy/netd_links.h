@@ -20,6 +20,18 @@
 #define NETD_PORT_DNS   6
 #define NETD_PORT_UDP   8 /* led there by tproxy: it is told where to */
 
+/* Descriptors from here on (NETD_FIXED_COUNT, a power of two that divides the first) are sockets of
+ * the sandbox's own namespace, and the only ones by which netd may send to an address of its choice
+ * (secfilter_tables.c): with one that the keeper has connected it could pass the keeper's check. */
+#define NETD_FIXED_FIRST 64
+enum netd_fixed {
+	NETD_FIXED_DNS4,
+	NETD_FIXED_DNS6,
+	NETD_FIXED_RAW4,
+	NETD_FIXED_RAW6,
+	NETD_FIXED_COUNT,
+};
+
 /* Addresses and routes of this network namespace; what is there already is fine (netd was started
  * again). *out_ipv6: the kernel has IPv6. */
 int links_up(bool *out_ipv6, struct error *e) MUST_CHECK NONNULL(1, 2);

@@ -192,9 +192,15 @@ static int listen_at(struct resolver *r, struct listener *l, const char *addr, i
 {
 	l->r = r;
 	l->fd = socket_home(addr, NETD_PORT_DNS, type);
-	return l->fd < 0 ? l->fd
-			 : loop_add(r->n->loop, &l->src, l->fd, EPOLLIN,
-					   type == SOCK_DGRAM ? on_datagram : asker_on_listener);
+	if (l->fd < 0) {
+		return l->fd;
+	}
+	if (type == SOCK_STREAM) {
+		return loop_add(r->n->loop, &l->src, l->fd, EPOLLIN, asker_on_listener);
+	}
+	int rc = socket_fix(&l->fd, l == &r->udp[0] ? NETD_FIXED_DNS4 : NETD_FIXED_DNS6);
+
+	return rc < 0 ? rc : loop_add(r->n->loop, &l->src, l->fd, EPOLLIN, on_datagram);
 }
 
 int resolver_start(struct netd *n, struct error *e)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -37,6 +38,33 @@ int socket_home(const char *addr, uint16_t port, int type)
 		return -errno;
 	}
 	return TAKE_FD(fd);
+}
+
+int socket_fix(int *fd, enum netd_fixed which)
+{
+	int number = NETD_FIXED_FIRST + (int)which;
+	int r = fd_dup(*fd, number);
+
+	fd_close(fd);
+	if (r >= 0 && r != number) {
+		fd_close(&r);
+		return -EBUSY;
+	}
+	*fd = r;
+	return r < 0 ? r : 0;
+}
+
+int socket_fix_rest(void)
+{
+	for (int i = 0; i < NETD_FIXED_COUNT; i++) {
+		int number = NETD_FIXED_FIRST + i;
+
+		if (fcntl(number, F_GETFD) < 0 &&
+				fd_dup(NETD_FIXED_FIRST + NETD_FIXED_RAW4, number) != number) {
+			return -EMFILE;
+		}
+	}
+	return 0;
 }
 
 void socket_reset(int *fd)

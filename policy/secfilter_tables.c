@@ -6,10 +6,14 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <osbx/netd.h>
+
+#include "netd_links.h"
 #include "secfilter_tables.h"
 
 #define ALLOW    SECCOMP_RET_ALLOW
@@ -304,9 +308,40 @@ static const struct filter_rule fetch_rules[] = {
 
 /* The helper between a sandbox and the network: it moves bytes between descriptors that it has or
  * is given. No call of these names a file, a process or a namespace, or makes a socket. */
+#define NETD_CONTROL IS(0, NETD_CONTROL_FD)
+#define NETD_FIXED                                                                    \
+	{                                                                             \
+		.arg = 0, .mask = ~(NETD_FIXED_COUNT - 1U), .value = NETD_FIXED_FIRST \
+	}
+
+/* Without an address, or by a socket of the sandbox's (netd_links.h), which stay what they are. */
+static const struct filter_case netd_sendto_cases[] = {
+	{ { IS(5, 0) }, ALLOW },
+	{ { NETD_FIXED }, ALLOW },
+};
+
+static const struct filter_case netd_sendmsg_cases[] = {
+	{ { NETD_CONTROL }, ALLOW },
+};
+
+static const struct filter_case netd_close_cases[] = {
+	{ { NETD_CONTROL }, ERRNO(EPERM) },
+	{ { NETD_FIXED }, ERRNO(EPERM) },
+};
+
+/* Not those of IP: a raw socket could be told to take headers with other addresses. */
+static const struct filter_case netd_setsockopt_cases[] = {
+	{ { IS(1, SOL_SOCKET) }, ALLOW },
+	{ { IS(1, IPPROTO_TCP) }, ALLOW },
+};
+
 static const struct filter_rule netd_rules[] = {
-	{ "accept accept4 close fcntl ftruncate getpeername getsockname getsockopt lseek memfd_create pipe2 "
-	  "pread64 pwrite64 read readv recvfrom recvmsg sendmsg sendto setsockopt shutdown splice write "
+	{ "sendto", CASES(netd_sendto_cases), ERRNO(EPERM) },
+	{ "sendmsg", CASES(netd_sendmsg_cases), ERRNO(EPERM) },
+	{ "close", CASES(netd_close_cases), ALLOW },
+	{ "setsockopt", CASES(netd_setsockopt_cases), ERRNO(EPERM) },
+	{ "accept accept4 fcntl ftruncate getpeername getsockname getsockopt lseek memfd_create pipe2 "
+	  "pread64 pwrite64 read readv recvfrom recvmsg shutdown splice write "
 	  "writev",
 			.action = ALLOW },
 	{ "epoll_create1 epoll_ctl epoll_pwait epoll_wait poll ppoll timerfd_create timerfd_gettime "

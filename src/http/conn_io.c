@@ -121,7 +121,19 @@ static size_t total(const struct iovec *v, int n)
 	return sum;
 }
 
-/* One sendmsg of what waits and of v. Bytes, -EAGAIN, or -errno. */
+/* In one go; where a filter allows no call that could name an address (policy/netd_confine.c), the
+ * first piece. */
+static ssize_t send_pieces(int fd, struct iovec *v, int n)
+{
+	const struct msghdr m = { .msg_iov = v, .msg_iovlen = (size_t)n };
+	ssize_t r = n > 1 ? sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) : -1;
+
+	return n == 1 || (r < 0 && errno == EPERM)
+			       ? send(fd, v->iov_base, v->iov_len, MSG_DONTWAIT | MSG_NOSIGNAL)
+			       : r;
+}
+
+/* Of what waits and of v, by one call. Bytes, -EAGAIN, or -errno. */
 static ssize_t send_once(struct conn *c, const struct iovec *v, int n)
 {
 	struct iovec all[8];
@@ -139,10 +151,9 @@ static ssize_t send_once(struct conn *c, const struct iovec *v, int n)
 			all[all_n++] = v[i];
 		}
 	}
-	struct msghdr m = { .msg_iov = all, .msg_iovlen = (size_t)all_n };
 
 	for (;;) {
-		ssize_t r = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t r = send_pieces(c->fd, all, all_n);
 
 		if (r >= 0 || errno != EINTR) {
 			return r < 0 ? -errno : r;
