@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -262,6 +263,55 @@ START_TEST(fetch_rules)
 }
 END_TEST
 
+/* A socket that the keeper has connected stays connected to that. */
+START_TEST(netd_rules)
+{
+	static const struct {
+		long nr;
+		uint64_t args[6];
+		uint32_t action;
+	} netd[] = {
+		{ SYS_sendto, { 9, 1, 1, 0, 0, 0 }, ALLOW },
+		{ SYS_sendto, { 9, 1, 1, 0, HIGH, 16 }, ERRNO(EPERM) },
+		{ SYS_sendto, { 63, 1, 1, 0, 1, 28 }, ERRNO(EPERM) },
+		{ SYS_sendto, { 64, 1, 1, 0, 1, 16 }, ALLOW },
+		{ SYS_sendto, { 67, 1, 1, 0, 1, 16 }, ALLOW },
+		{ SYS_sendto, { 68, 1, 1, 0, 1, 16 }, ERRNO(EPERM) },
+		{ SYS_sendto, { 64 + 128, 1, 1, 0, 1, 16 }, ERRNO(EPERM) },
+		{ SYS_sendmsg, { 3, 1, 0 }, ALLOW },
+		{ SYS_sendmsg, { 9, 1, 0 }, ERRNO(EPERM) },
+		{ SYS_sendmmsg, { 3, 1, 1 }, ERRNO(ENOSYS) },
+		{ SYS_connect, { 9, 1, 16 }, KILL },
+		{ SYS_bind, { 9, 1, 16 }, KILL },
+		{ SYS_close, { 9 }, ALLOW },
+		{ SYS_close, { 3 }, ERRNO(EPERM) },
+		{ SYS_close, { 64 }, ERRNO(EPERM) },
+		{ SYS_close, { 67 }, ERRNO(EPERM) },
+		{ SYS_close, { 68 }, ALLOW },
+		{ SYS_close_range, { 64, 67 }, ERRNO(ENOSYS) },
+		{ SYS_dup3, { 9, 64 }, ERRNO(ENOSYS) },
+		{ SYS_setsockopt, { 9, SOL_SOCKET, SO_LINGER }, ALLOW },
+		{ SYS_setsockopt, { 9, IPPROTO_TCP, 1 }, ALLOW },
+		{ SYS_setsockopt, { 9, IPPROTO_IP, 3 }, ERRNO(EPERM) },
+		{ SYS_setsockopt, { 9, IPPROTO_IPV6, 36 }, ERRNO(EPERM) },
+		{ SYS_setsockopt, { 9, SOL_RAW, 1 }, ERRNO(EPERM) },
+	};
+	struct secfilter f;
+
+	secfilter_builtin(SECFILTER_NETD, &f);
+	for (size_t i = 0; i < ARRAY_SIZE(netd); i++) {
+		struct seccomp_data data = { .arch = ARCH, .nr = (int)netd[i].nr };
+
+		for (size_t k = 0; k < ARRAY_SIZE(netd[i].args); k++) {
+			data.args[k] = netd[i].args[k];
+		}
+		uint32_t a = bpf_run(&f, &data);
+
+		ck_assert_msg(a == netd[i].action, "row %zu: %#x", i, a);
+	}
+}
+END_TEST
+
 /* Every number ends in an answer; foreign tables of system calls end the process. */
 START_TEST(every_number)
 {
@@ -457,6 +507,7 @@ int main(void)
 	tcase_add_test(tc, workload_rules);
 	tcase_add_test(tc, unpack_rules);
 	tcase_add_test(tc, fetch_rules);
+	tcase_add_test(tc, netd_rules);
 	tcase_add_loop_test(tc, every_number, 0, SECFILTER_KIND_COUNT);
 	tcase_add_test(tc, init_and_child_are_the_workload);
 	tcase_add_test(tc, kernel_agrees);
