@@ -27,6 +27,7 @@
 
 struct egress {
 	struct netpolicy policy;
+	bool has_ping;                  /* the machine lets the keeper have sockets for it */
 	bool binds_names;               /* TLS and HTTP names must be those that were resolved */
 	char token[NETD_TOKEN_MAX + 1]; /* of the policy API inside; a new one for each netd */
 	char *closed;                   /* why nothing goes out any more; NULL: it is open */

@@ -6,6 +6,7 @@
 #include <osbx/mem.h>
 
 #include "doctor_internal.h"
+#include "net_internal.h"
 
 static const char *const level_names[] = {
 	[DOCTOR_OK] = "ok",
@@ -88,6 +89,7 @@ void doctor_run(struct doctor_report *out_report)
 	if (f->map_error.code == ERRC_OK) {
 		(void)!doctor_network_try(&f->map, &f->net_error);
 	}
+	f->no_ping = !net_ping_is_there();
 	doctor_check(f, out_report->works ? NULL : &failure, &out_report->checks);
 	if (!out_report->works) {
 		step_explain(out_report, f, &failure);

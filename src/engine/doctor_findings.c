@@ -303,6 +303,11 @@ static bool network_fails(const struct doctor_facts *f)
 	return f->net_error.code != ERRC_OK;
 }
 
+static bool ping_is_closed(const struct doctor_facts *f)
+{
+	return f->no_ping;
+}
+
 static bool session_ends(const struct doctor_facts *f)
 {
 	return f->uid != 0 && f->systemd && !f->linger;
@@ -482,7 +487,13 @@ const struct doctor_finding doctor_findings[] = {
 			NULL, { 0 } },
 	{ DOCTOR_PART_NETWORK, network_fails,
 			"{network}: only sandboxes with --network none or host can start",
-			"{sudo}modprobe -a nf_tables nft_chain_nat nft_redir nft_reject_inet",
+			"{sudo}modprobe -a nf_tables nft_chain_nat nft_ct nft_tproxy nft_reject_inet",
+			{ 0 } },
+	{ DOCTOR_PART_NETWORK, ping_is_closed,
+			"can be made, but carries no ping: {user} may have no socket for it",
+			"{sudo}sysctl -w net.ipv4.ping_group_range='0 2147483647'\n"
+			"echo net.ipv4.ping_group_range=0 2147483647 | "
+			"{sudo}tee /etc/sysctl.d/60-osbx-ping.conf",
 			{ 0 } },
 	{ DOCTOR_PART_SESSION, session_ends, "a logout ends what {user} runs in the background",
 			"loginctl enable-linger {user}", { 0 } },

@@ -112,6 +112,7 @@ struct doctor_facts {
 	bool store_maps;        /* id-mapped mounts were tried and work there */
 	bool store_unmapped;    /* … and do not */
 	struct error net_error; /* of a private network that was tried */
+	bool no_ping;           /* which it would not carry */
 	struct doctor_cgroup cgroup;
 	size_t features_n;
 	struct feature features[FEATURES_MAX];

@@ -96,7 +96,7 @@ static char *describe_cgroup(const struct doctor_facts *f)
 static char *describe_network(const struct doctor_facts *f)
 {
 	(void)f;
-	return mem_strdup("can be made, with a policy");
+	return mem_strdup("can be made, with a policy; carries TCP, UDP and ping");
 }
 
 static char *describe_session(const struct doctor_facts *f)

@@ -36,6 +36,7 @@ int egress_save(const struct egress *g, int live_fd, struct error *e)
 	json_object_begin(&w, NULL);
 	json_add_string(&w, "token", g->token);
 	json_add_bool(&w, "bindsNames", g->binds_names);
+	json_add_bool(&w, "ping", g->has_ping);
 	json_add_string(&w, "closed", g->closed);
 	netpolicy_format(&g->policy, &w, "policy");
 	json_object_end(&w);
@@ -51,6 +52,7 @@ int egress_save(const struct egress *g, int live_fd, struct error *e)
 struct document {
 	char *token;
 	bool binds_names;
+	bool has_ping;
 	char *closed;
 	struct netpolicy policy;
 };
@@ -81,6 +83,7 @@ static int read_policy(const struct json *v, void *out, struct error *e)
 static const struct jsondec_field fields[] = {
 	{ "token", JSONDEC_STRING, FIELD(token), JSONDEC_REQUIRED, NETD_TOKEN_MAX, NULL, NULL },
 	{ "bindsNames", JSONDEC_BOOL, FIELD(binds_names), 0, 0, NULL, NULL },
+	{ "ping", JSONDEC_BOOL, FIELD(has_ping), 0, 0, NULL, NULL },
 	{ "closed", JSONDEC_STRING, FIELD(closed), 0, 0, NULL, NULL },
 	{ "policy", JSONDEC_CUSTOM, FIELD(policy), JSONDEC_REQUIRED, 0, NULL, read_policy },
 	{ .name = NULL },
@@ -106,6 +109,7 @@ int egress_load(int live_fd, struct egress *out_g, struct error *e)
 	struct egress g = {
 		.policy = TAKE(d.policy, (struct netpolicy){ .n = 0 }),
 		.binds_names = d.binds_names,
+		.has_ping = d.has_ping,
 		.closed = TAKE_PTR(d.closed),
 	};
 
@@ -134,6 +138,13 @@ void egress_format(const struct egress *g, struct json_writer *w, const char *na
 	json_add_string(w, "closed", g->closed);
 	json_add_string(w, "mode", netpolicy_mode(&g->policy));
 	json_add_bool(w, "checksNames", g->binds_names);
+	json_array_begin(w, "carries");
+	json_add_string(w, NULL, "tcp");
+	json_add_string(w, NULL, "udp");
+	if (g->has_ping) {
+		json_add_string(w, NULL, "ping");
+	}
+	json_array_end(w);
 	netpolicy_format(&g->policy, w, "policy");
 	json_object_end(w);
 }

@@ -226,6 +226,7 @@ struct keeper_net *keeper_net_new(const struct keeper_net_opts *opts, struct err
 	n->egress.binds_names = opts->binds_names;
 	(void)snprintf(n->egress.token, sizeof(n->egress.token), "%s", opts->token);
 	netpolicy_copy(opts->policy, &n->egress.policy);
+	n->egress.has_ping = net_ping_is_there();
 	return netd_spawn(n, e) < 0 ? NULL : TAKE_PTR(n);
 }
 

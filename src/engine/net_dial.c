@@ -89,6 +89,14 @@ int net_ping_open(bool is_6, uint16_t *out_ident)
 	return fd >= 0 ? fd : errno == EACCES ? raw_open(is_6, out_ident) : -errno;
 }
 
+bool net_ping_is_there(void)
+{
+	uint16_t ident = 0;
+	autoclose int fd = net_ping_open(false, &ident);
+
+	return fd >= 0;
+}
+
 static int ping_begin(const struct sockaddr_storage *sa, socklen_t len, uint16_t *out_ident)
 {
 	autoclose int fd = net_ping_open(sa->ss_family == AF_INET6, out_ident);

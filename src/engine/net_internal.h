@@ -47,5 +47,7 @@ int net_dial_resolver(const struct net_resolvers *r, uint16_t number) MUST_CHECK
 /* A socket for echo requests and their replies, not connected. fd; -EPROTONOSUPPORT: the machine
  * lets this user have none (icmp(7), ping_group_range). */
 int net_ping_open(bool is_6, uint16_t *out_ident) MUST_CHECK NONNULL(2);
+/* Can one be had? */
+bool net_ping_is_there(void) MUST_CHECK;
 
 #endif
