@@ -35,6 +35,20 @@ static int set_network(void *out, const char *arg, const char *value, struct err
 			       : 0;
 }
 
+/* There is one kind, for root and for users. */
+static int set_rootless(void *out, const char *arg, const char *value, struct error *e)
+{
+	(void)out;
+	(void)arg;
+	if (str_eq(value, "pasta")) {
+		return error_set(e, ERRC_UNSUPPORTED,
+				"rootless: pasta is not used: the relay carries what it would, "
+				"TCP, UDP and ping, under the policy");
+	}
+	return str_eq(value, "relay") ? 0
+				      : error_set(e, ERRC_INVALID, "rootless: expected relay");
+}
+
 static int set_range(void *out, const char *arg, const char *value, struct error *e)
 {
 	struct config *c = out;
@@ -241,6 +255,7 @@ static const struct conf_key config_keys[] = {
 	{ "serve", "max_sandboxes", set_max_sandboxes },
 	{ "serve", "host_paths", set_host_paths },
 	{ "ids", "range", set_range },
+	{ "network", "rootless", set_rootless },
 	{ "store", "unpack_max", set_unpack_max },
 	{ "registries", "search", set_search },
 	{ "registry", "mirror", set_mirror },
