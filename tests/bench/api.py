@@ -18,15 +18,15 @@ SOURCE = Path(__file__).with_name("client.c")
 POLL_S = 0.005
 
 
-def client(place):
+def client(place, source=SOURCE):
     """The program, static: it also runs in sandboxes. Made by the first who needs it."""
-    path = place.dir / "client" / "client"
+    path = place.dir / "client" / source.stem
     if path.exists():
         return path
     if not place.programs["floor"]:
         raise Failed("there is no C compiler")
     path.parent.mkdir(mode=0o755, exist_ok=True)
-    done = subprocess.run([place.programs["floor"], "-O2", "-static", "-o", path, SOURCE],
+    done = subprocess.run([place.programs["floor"], "-O2", "-static", "-o", path, source],
                           env=place.env(), text=True, capture_output=True)
     if done.returncode:
         raise measure.failure(done.returncode, done.stderr)

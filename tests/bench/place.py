@@ -20,6 +20,7 @@ from pathlib import Path
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 USERS = {"user": "osbx-bench", "single": "osbx-bench1"}
 SUBIDS = 65536
+OUTSIDE = "198.51.100.1"  # in the bench's own network namespace
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,21 @@ def loopback_up():
         fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
 
 
+def outside():
+    """What private networks of sandboxes reach: an address that is not 127.0.0.1, a resolver at it that need not be root's."""
+    SIOCSIFADDR = 0x8916
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, SIOCSIFADDR, struct.pack("16sHH4s16x", b"lo:1", socket.AF_INET, 0,
+                                                socket.inet_aton(OUTSIDE)))
+    Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").write_text("0")
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write(f"nameserver {OUTSIDE}\n")
+        f.flush()
+        os.chmod(f.name, 0o644)
+        subprocess.run([which("mount"), "--bind", f.name, os.path.realpath("/etc/resolv.conf")],
+                       check=True)
+
+
 def make_private():
     """As root start over in own mount and network namespaces, where runtimes find what they expect.
 
@@ -144,6 +160,7 @@ def make_private():
         os.execv(which("unshare"), ["unshare", "--mount", "--net", "--propagation", "private",
                                     sys.executable, *sys.argv])
     loopback_up()
+    outside()
     # crun and runc want one hierarchy; podman leaves its locks in /dev/shm.
     if fstype("/sys/fs/cgroup") != "cgroup2":
         mount("cgroup2", "/sys/fs/cgroup", "rw")

@@ -67,6 +67,19 @@ FIGURES = {
     "private-idle": Figure("processes of one idle detached sandbox with a private network, the "
                            "sleep it runs left out", "MiB PSS", network.IDLE, 5, 3,
                            words=detached.IDLE_WORDS),
+    # Through a sandbox's network, beside the same without one.
+    "connect": Figure("a connection and a byte there and back", "us", network.TRAFFIC, 5, 2,
+                      words=("connect", "500"), timeout_s=60),
+    "datagram": Figure("a datagram there and back", "us", network.TRAFFIC, 5, 2,
+                       words=("datagram", "1000"), timeout_s=60),
+    "lookup": Figure("a question for a name that nobody has asked for", "us", network.TRAFFIC, 5,
+                     2, words=("lookup", "1000", "new"), timeout_s=60),
+    "lookup-known": Figure("a question for a name that is known", "us", network.TRAFFIC, 5, 2,
+                           words=("lookup", "1000", "known"), timeout_s=60),
+    "relay-down": Figure("512 MiB by one connection, to the sandbox", "MB/s", network.TRAFFIC, 5,
+                         2, words=("get", "512"), higher=True, timeout_s=60),
+    "relay-up": Figure("512 MiB by one connection, from the sandbox", "MB/s", network.TRAFFIC, 5,
+                       2, words=("put", "512"), higher=True, timeout_s=60),
     "idle": Figure("processes of one idle sandbox, the sleep it runs left out", "MiB PSS",
                    measure.IDLE, 5, 3, words=("sleep", "1000")),
     "exec": Figure("osbx exec in a running sandbox, of true", "ms", detached.EXEC, 200, 40,
@@ -166,6 +179,8 @@ ROWS = [
     Row("private", "single", None),
     Row("private-idle", "root", None, absolute(3.0)),
     Row("private-idle", "user", None, absolute(3.0)),
+    *(Row(figure, who, "direct") for who in ("root", "user")
+      for figure in ("connect", "datagram", "lookup", "lookup-known", "relay-down", "relay-up")),
     Row("idle", "root", None, absolute(2.0)),
     Row("idle", "root", "crun"),
     Row("idle", "root", "bwrap"),
