@@ -18,6 +18,7 @@
 	X(curl_global_init)         \
 	X(curl_version_info)        \
 	X(curl_easy_init)           \
+	X(curl_easy_perform)        \
 	X(curl_easy_setopt)         \
 	X(curl_easy_getinfo)        \
 	X(curl_easy_cleanup)        \

@@ -41,6 +41,7 @@ struct api_opts {
 	uint64_t key_rate;      /* creations a minute and key; 0: no limit */
 	int64_t timeout_max_ms; /* longest timeout of a create; 0: no limit */
 	enum spec_network network; /* of sandboxes */
+	char *deny_webhook;        /* of sandboxes; or NULL */
 	char *socket_group;        /* may connect to the default socket (0750, 0660); or NULL */
 };
 

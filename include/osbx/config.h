@@ -22,6 +22,7 @@ struct config {
 	enum spec_network network; /* [sandbox] network= */
 	uint32_t ids_first;        /* [ids] range=FIRST-LAST; 0: idmap_root_range */
 	uint32_t ids_count;
+	char *deny_webhook;                /* [network] deny_webhook=, or NULL */
 	uint64_t unpack_max;               /* [store] unpack_max= */
 	struct registry_config registries; /* [registry "HOST"] … */
 	int64_t timeout_max_ms;            /* [sandbox] timeout_max=; of the API; 0: none */

@@ -64,6 +64,7 @@ struct sandbox_request {
 	struct port_map *ports;  /* that are published */
 	bool has_policy;         /* of its own; needs a private network */
 	struct netpolicy policy; /* of a private network */
+	char *deny_webhook;      /* NULL: none; the operator's (osbx.conf(5)), of no client */
 	bool any_name;           /* what TLS and HTTP call a server is not checked */
 	uint64_t caps;           /* workload's mask */
 	char *seccomp;           /* NULL or "default", "unconfined", or a file */

@@ -463,6 +463,7 @@ static void request_start(const struct api_opts *opts, struct wish *w, struct cr
 	c->request.detach = true;
 	c->request.sets_id = true;
 	c->request.best_effort = opts->best_effort;
+	c->request.deny_webhook = mem_strdup(opts->deny_webhook);
 }
 
 int create_parse(const struct api_opts *opts, const struct json *body, struct create *out_create,

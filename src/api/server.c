@@ -72,6 +72,7 @@ void api_opts_done(struct api_opts *o)
 	}
 	free(o->keys);
 	free(o->socket_group);
+	free(o->deny_webhook);
 	strv_done(&o->listen);
 	strv_done(&o->host_paths);
 	*o = (struct api_opts){ .keys_n = 0 };

@@ -13,42 +13,42 @@
 #include <osbx/idmap.h>
 #include <osbx/store.h>
 
-extern const struct args_command cmd_run;        /* cmd_run.c */
-extern const struct args_command cmd_ps;         /* cmd_ps.c */
-extern const struct args_command cmd_inspect;    /* cmd_inspect.c */
-extern const struct args_command cmd_port;       /* cmd_port.c */
-extern const struct args_command cmd_events;     /* cmd_events.c */
-extern const struct args_command cmd_logs;       /* cmd_logs.c */
-extern const struct args_command cmd_exec;       /* cmd_exec.c */
-extern const struct args_command cmd_code;       /* cmd_code.c */
-extern const struct args_command cmd_cp;         /* cmd_cp.c */
-extern const struct args_command cmd_stats;      /* cmd_stats.c */
-extern const struct args_command cmd_wait;       /* cmd_wait.c */
-extern const struct args_command cmd_stop;       /* cmd_stop.c */
-extern const struct args_command cmd_kill;       /* cmd_stop.c */
-extern const struct args_command cmd_rm;         /* cmd_stop.c */
-extern const struct args_command cmd_pause;      /* cmd_stop.c */
-extern const struct args_command cmd_resume;     /* cmd_stop.c */
-extern const struct args_command cmd_renew;      /* cmd_stop.c */
-extern const struct args_command cmd_policy;     /* cmd_policy.c */
-extern const struct args_command cmd_load;       /* cmd_load.c */
-extern const struct args_command cmd_images;     /* cmd_images.c */
-extern const struct args_command cmd_pull;       /* cmd_pull.c */
-extern const struct args_command cmd_login;      /* cmd_login.c */
-extern const struct args_command cmd_logout;     /* cmd_login.c */
-extern const struct args_command cmd_rmi;        /* cmd_rmi.c */
-extern const struct args_command cmd_tag;        /* cmd_rmi.c */
-extern const struct args_command cmd_save;       /* cmd_save.c */
-extern const struct args_command cmd_gc;         /* cmd_gc.c */
-extern const struct args_command cmd_doctor;     /* cmd_doctor.c */
-extern const struct args_command cmd_completion; /* cmd_completion.c */
-extern const struct args_command cmd_version;    /* cmd_version.c */
-extern const struct args_command cmd_keeper;     /* cmd_keeper.c */
-extern const struct args_command cmd_netd;       /* cmd_netd.c */
-extern const struct args_command cmd_unpack;     /* cmd_hidden.c */
-extern const struct args_command cmd_serve;      /* cmd_serve.c */
-extern const struct args_command cmd_scope;      /* cmd_hidden.c */
-extern const struct args_command cmd_fetch;      /* cmd_hidden.c */
+extern const struct args_command cmd_run;               /* cmd_run.c */
+extern const struct args_command cmd_ps;                /* cmd_ps.c */
+extern const struct args_command cmd_inspect;           /* cmd_inspect.c */
+extern const struct args_command cmd_port;              /* cmd_port.c */
+extern const struct args_command cmd_events;            /* cmd_events.c */
+extern const struct args_command cmd_logs;              /* cmd_logs.c */
+extern const struct args_command cmd_exec;              /* cmd_exec.c */
+extern const struct args_command cmd_code;              /* cmd_code.c */
+extern const struct args_command cmd_cp;                /* cmd_cp.c */
+extern const struct args_command cmd_stats;             /* cmd_stats.c */
+extern const struct args_command cmd_wait;              /* cmd_wait.c */
+extern const struct args_command cmd_stop;              /* cmd_stop.c */
+extern const struct args_command cmd_kill;              /* cmd_stop.c */
+extern const struct args_command cmd_rm;                /* cmd_stop.c */
+extern const struct args_command cmd_pause;             /* cmd_stop.c */
+extern const struct args_command cmd_resume;            /* cmd_stop.c */
+extern const struct args_command cmd_renew;             /* cmd_stop.c */
+extern const struct args_command cmd_policy;            /* cmd_policy.c */
+extern const struct args_command cmd_load;              /* cmd_load.c */
+extern const struct args_command cmd_images;            /* cmd_images.c */
+extern const struct args_command cmd_pull;              /* cmd_pull.c */
+extern const struct args_command cmd_login;             /* cmd_login.c */
+extern const struct args_command cmd_logout;            /* cmd_login.c */
+extern const struct args_command cmd_rmi;               /* cmd_rmi.c */
+extern const struct args_command cmd_tag;               /* cmd_rmi.c */
+extern const struct args_command cmd_save;              /* cmd_save.c */
+extern const struct args_command cmd_gc;                /* cmd_gc.c */
+extern const struct args_command cmd_doctor;            /* cmd_doctor.c */
+extern const struct args_command cmd_completion;        /* cmd_completion.c */
+extern const struct args_command cmd_version;           /* cmd_version.c */
+extern const struct args_command cmd_keeper;            /* cmd_keeper.c */
+extern const struct args_command cmd_netd;              /* cmd_netd.c */
+extern const struct args_command cmd_unpack;            /* cmd_hidden.c */
+extern const struct args_command cmd_serve;             /* cmd_serve.c */
+extern const struct args_command cmd_scope;             /* cmd_hidden.c */
+extern const struct args_command cmd_fetch, cmd_notify; /* cmd_hidden.c */
 
 /* All of them, in the order of the help (main.c). */
 extern const struct args_command *const cli_commands[];

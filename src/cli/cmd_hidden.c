@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <osbx/image.h>
+#include <osbx/notify.h>
 #include <osbx/registry.h>
 #include <osbx/sandbox.h>
 #include <osbx/secfilter.h>
@@ -44,6 +45,25 @@ const struct args_command cmd_fetch = {
 	.summary = "",
 	.options = hidden_options,
 	.run = fetch_run,
+	.hidden = true,
+};
+
+static int notify_run(int argc, char **argv)
+{
+	struct secfilter filter = { .n = 0 };
+
+	secfilter_builtin(SECFILTER_FETCH, &filter);
+	notify_set_filter(filter.insns, filter.n);
+	return notify_main(argc, argv);
+}
+
+/* Started by engine/deny_hook.c, likewise. */
+const struct args_command cmd_notify = {
+	.name = "notify",
+	.synopsis = "",
+	.summary = "",
+	.options = hidden_options,
+	.run = notify_run,
 	.hidden = true,
 };
 

@@ -289,23 +289,25 @@ static int input_check(const struct run_args *a, struct error *e)
 	return 0;
 }
 
-/* A policy means the network that enforces it; without one the configuration has a say. */
+/* A policy means the network that enforces it; without one the configuration has a say. What is
+ * refused is told to whom it says. */
 static int network_choose(struct run_args *a, struct error *e)
 {
 	AUTO(config) struct config c = { .unpack_max = 0 };
 
-	if (a->has_network) {
-		return 0;
-	}
-	if (a->req.has_policy || a->req.any_name) {
-		a->req.network = SPEC_NETWORK_PRIVATE;
+	if (a->has_network && a->req.network != SPEC_NETWORK_PRIVATE) {
 		return 0;
 	}
 	config_init(&c);
 	if (config_load(&c, e) < 0) {
 		return -1;
 	}
-	a->req.network = c.network;
+	if (a->req.has_policy || a->req.any_name) {
+		a->req.network = SPEC_NETWORK_PRIVATE;
+	} else if (!a->has_network) {
+		a->req.network = c.network;
+	}
+	a->req.deny_webhook = TAKE_PTR(c.deny_webhook);
 	return 0;
 }
 

@@ -132,6 +132,7 @@ static int opts_make(const struct serve_args *a, struct api_opts *o, struct erro
 	}
 	o->timeout_max_ms = c.timeout_max_ms;
 	o->network = c.network;
+	o->deny_webhook = TAKE_PTR(c.deny_webhook);
 	o->sandboxes_max = a->max_sandboxes ? a->max_sandboxes : c.serve_sandboxes_max;
 	o->key_sandboxes = a->key_sandboxes;
 	o->key_rate = a->rate;

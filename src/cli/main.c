@@ -49,6 +49,7 @@ const struct args_command *const cli_commands[] = {
 	&cmd_keeper,
 	&cmd_unpack,
 	&cmd_fetch,
+	&cmd_notify,
 	&cmd_scope,
 	&cmd_netd,
 };

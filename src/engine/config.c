@@ -9,6 +9,7 @@
 #include <osbx/idmap.h>
 #include <osbx/limits.h>
 #include <osbx/mem.h>
+#include <osbx/notify.h>
 #include <osbx/request.h>
 #include <osbx/str.h>
 
@@ -45,8 +46,20 @@ static int set_rootless(void *out, const char *arg, const char *value, struct er
 				"rootless: pasta is not used: the relay carries what it would, "
 				"TCP, UDP and ping, under the policy");
 	}
-	return str_eq(value, "relay") ? 0
-				      : error_set(e, ERRC_INVALID, "rootless: expected relay");
+	return str_eq(value, "relay") ? 0 : error_set(e, ERRC_INVALID, "rootless: expected relay");
+}
+
+static int set_deny_webhook(void *out, const char *arg, const char *value, struct error *e)
+{
+	struct config *c = out;
+
+	(void)arg;
+	if (!notify_url_is_valid(value)) {
+		return error_set(e, ERRC_INVALID, "deny_webhook: expected http://… or https://…");
+	}
+	free(c->deny_webhook);
+	c->deny_webhook = mem_strdup(value);
+	return 0;
 }
 
 static int set_range(void *out, const char *arg, const char *value, struct error *e)
@@ -256,6 +269,7 @@ static const struct conf_key config_keys[] = {
 	{ "serve", "host_paths", set_host_paths },
 	{ "ids", "range", set_range },
 	{ "network", "rootless", set_rootless },
+	{ "network", "deny_webhook", set_deny_webhook },
 	{ "store", "unpack_max", set_unpack_max },
 	{ "registries", "search", set_search },
 	{ "registry", "mirror", set_mirror },
@@ -276,6 +290,7 @@ void config_done(struct config *c)
 		strv_done(&c->serve_listen);
 		strv_done(&c->serve_host_paths);
 		free(c->serve_key_file);
+		free(c->deny_webhook);
 		config_init(c);
 	}
 }

@@ -53,6 +53,7 @@ void request_done(struct sandbox_request *r)
 	free(r->hostname);
 	free(r->name);
 	free(r->seccomp);
+	free(r->deny_webhook);
 	free(r->platform);
 	strv_done(&r->command);
 	strv_done(&r->env);

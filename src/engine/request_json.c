@@ -131,6 +131,7 @@ void request_format(const struct sandbox_request *req, struct json_writer *w, co
 		netpolicy_format(&req->policy, w, "policy");
 	}
 	json_add_bool(w, "anyName", req->any_name);
+	write_text(w, "denyWebhook", req->deny_webhook);
 	write_ports(w, req);
 	write_caps(w, req->caps);
 	write_text(w, "seccomp", req->seccomp);
@@ -421,6 +422,7 @@ static const struct jsondec_field request_fields[] = {
 	{ "ports", JSONDEC_CUSTOM, 0, 0, 0, NULL, read_ports },
 	{ "policy", JSONDEC_CUSTOM, 0, 0, 0, NULL, read_policy },
 	{ "anyName", JSONDEC_BOOL, FIELD(any_name), 0, 0, NULL, NULL },
+	{ "denyWebhook", JSONDEC_CUSTOM, FIELD(deny_webhook), 0, 0, NULL, read_text },
 	{ "capabilities", JSONDEC_CUSTOM, FIELD(caps), 0, 0, NULL, read_caps },
 	{ "seccomp", JSONDEC_CUSTOM, FIELD(seccomp), 0, 0, NULL, read_text },
 	{ "platform", JSONDEC_CUSTOM, FIELD(platform), 0, 0, NULL, read_text },

@@ -34,6 +34,7 @@
 #include <osbx/sandbox.h>
 #include <osbx/str.h>
 
+#include "deny_hook.h"
 #include "publish.h"
 #include "sandbox_internal.h"
 
@@ -404,6 +405,13 @@ static int launch_before_up(void *ctx, int control_fd, struct error *e)
 	return keeper_queue(s->keeper, control_fd, e);
 }
 
+static void net_on_denied(void *ctx, const struct netd_denied *denied)
+{
+	const struct sandbox *s = ctx;
+
+	deny_hook_tell(s->deny_hook, denied);
+}
+
 /* Early: it starts beside the sandbox. */
 static int net_prepare(struct sandbox *s, struct error *e)
 {
@@ -411,10 +419,15 @@ static int net_prepare(struct sandbox *s, struct error *e)
 		.policy = &s->egress.policy,
 		.binds_names = s->egress.binds_names,
 		.token = s->egress.token,
+		.on_denied = s->req->deny_webhook ? net_on_denied : NULL,
+		.ctx = s,
 	};
 
 	if (s->req->network != SPEC_NETWORK_PRIVATE) {
 		return 0;
+	}
+	if (s->req->deny_webhook) {
+		s->deny_hook = deny_hook_new(s->req->deny_webhook, &s->record.id);
 	}
 	s->net = keeper_net_new(&opts, e);
 	return s->net ? 0 : -1;
@@ -548,6 +561,7 @@ static int sandbox_clean(struct sandbox *s, const struct error *failure, struct 
 	s->expired = is_expired(s);
 	keeper_free(TAKE_PTR(s->keeper));
 	keeper_net_free(TAKE_PTR(s->net));
+	deny_hook_free(TAKE_PTR(s->deny_hook));
 	if (s->holds_signals) {
 		(void)sigprocmask(SIG_SETMASK, &s->mask_before, NULL);
 	}

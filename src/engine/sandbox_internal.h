@@ -44,7 +44,8 @@ struct sandbox {
 	struct publish *publish; /* NULL: no ports */
 	struct keeper *keeper;
 	struct keeper_net *net; /* of a private network */
-	struct egress egress;   /* as it begins; its policy is the request's, borrowed */
+	struct deny_hook *deny_hook;
+	struct egress egress; /* as it begins; its policy is the request's, borrowed */
 	int64_t stage_begin_us;
 	int64_t stage_us[STATE_STAGE_COUNT]; /* before there is a state, and until it runs */
 	bool best_effort;                    /* limits that cannot be enforced are left out */

@@ -182,7 +182,7 @@ static void once_lookup(const char *addr, int i)
 	size_t n = 13;
 
 	fd = fd < 0 ? socket_to(addr, 53, SOCK_DGRAM, false) : fd;
-	n += (size_t)sprintf(m + n, "n%06d", is_known ? 0 : i);
+	n += (size_t)snprintf(m + n, 8, "n%06d", is_known ? 0 : i);
 	memcpy(m + n, "\5bench\4test\0\0\1\0\1", 16);
 	ask(fd, m, n + 16);
 }
@@ -233,11 +233,21 @@ static void transfer(const char *addr, char what, uint64_t bytes)
 	printf("%.2f\n", (double)bytes / (now_us() - begin));
 }
 
+static int number(const char *text)
+{
+	int n = 0;
+
+	for (; *text >= '0' && *text <= '9'; text++) {
+		n = n * 10 + *text - '0';
+	}
+	return n;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	const char *addr = argc > 2 ? argv[2] : "";
-	int n = argc > 3 ? atoi(argv[3]) : 0;
+	int n = argc > 3 ? number(argv[3]) : 0;
 
 	is_known = argc > 4 && strcmp(argv[4], "known") == 0;
 	if (strcmp(what, "serve") == 0) {
