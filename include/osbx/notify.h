@@ -4,10 +4,11 @@
  * notify - tells a web hook of the operator's what a sandbox's policy has refused.
  *
  * A process of its own, started by the keeper at the first refusal (engine/deny_hook.c), that ends
- * a few seconds after it (what waits is still delivered) or after a minute without a refusal: it alone loads libcurl, and is confined as what speaks to
- * registries is. One POST for each refusal, as the OpenSandbox egress sidecar does it: 5 s for each
- * try, three more after 1, 2 and 4 s when there is no answer or one of 5xx; redirects are not
- * followed. What comes meanwhile waits in the socket; the keeper counts what does not fit.
+ * a few seconds after it (what waits is still delivered) or after a minute without a refusal: it
+ * alone loads libcurl, and is confined as what speaks to registries is. One POST for each refusal,
+ * as the OpenSandbox egress sidecar does it: 5 s for each try, three more after 1, 2 and 4 s when
+ * there is no answer or one of 5xx; redirects are not followed. What comes meanwhile waits in the
+ * socket; the keeper counts what does not fit.
  *
  * keeper                              notify
  *   ── BEGIN {notify_begin} ──▶

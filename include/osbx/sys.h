@@ -114,8 +114,8 @@ int sys_mknod_at(int dir_fd, const char *name, mode_t mode, dev_t dev) MUST_CHEC
 int sys_netns_open(void) MUST_CHECK;
 /* Bring the loopback device of this network namespace up (SIOCSIFFLAGS). */
 int sys_loopback_up(void) MUST_CHECK;
-/* Let groups 0 to last_gid of this user namespace, which are all in its map, have sockets for ping in
- * this network namespace (icmp(7)): where raw sockets are nobody's. */
+/* Let groups 0 to last_gid of this user namespace, which are all in its map, have sockets for ping
+ * in this network namespace (icmp(7)): where raw sockets are nobody's. */
 int sys_ping_allow(uint32_t last_gid) MUST_CHECK;
 
 #endif

@@ -352,8 +352,12 @@ static int setting_check(const struct create *c, const char *entry, struct refus
 	}
 	return c->request.has_policy ? refuse(why, 400, API_INVALID_PARAMETER,
 						       "env." ENV_EGRESS
-						       "%.*s: not supported by this server",
-						       (int)strcspn(name, "="), name)
+						       "%.*s: not supported by this server%s",
+						       (int)strcspn(name, "="), name,
+						       str_after(name, "DENY_WEBHOOK=")
+								       ? "; its operator sets "
+									 "deny_webhook in osbx.conf"
+								       : "")
 				     : 0;
 }
 

@@ -366,6 +366,11 @@ static void no_network(struct doctor_facts *f)
 	(void)error_sys(&f->net_error, EPROTONOSUPPORT, "private network: load its rules");
 }
 
+static void no_ping(struct doctor_facts *f)
+{
+	f->no_ping = true;
+}
+
 static void wrong_clock(struct doctor_facts *f)
 {
 	f->wall_ms = 1000;
@@ -491,6 +496,8 @@ static const struct row {
 			"sudo apt install libarchive13" },
 	{ "no network", no_network, 0, "private network", DOCTOR_NOTE,
 			"load its rules: Protocol not supported: only", "sudo modprobe" },
+	{ "no ping", no_ping, 0, "private network", DOCTOR_NOTE, "ann may have no socket for it",
+			"sudo sysctl -w net.ipv4.ping_group_range='0 2147483647'" },
 	{ "wrong clock", wrong_clock, 0, "clock", DOCTOR_NOTE, "1970-01-01", "sudo timedatectl" },
 };
 
