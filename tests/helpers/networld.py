@@ -295,7 +295,7 @@ def web(root, log, where, port):
         if os.path.isfile(file):
             with open(file, 'rb') as f:
                 body = f.read()
-        elif path.startswith('/repo.git/'):
+        elif path.startswith(('/repo.git/', '/apt/')):
             status, body = '404 Not Found', b''
         writer.write(f'HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n'.encode() + body)
         await writer.drain()

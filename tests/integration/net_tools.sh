@@ -77,6 +77,20 @@ if has java; then
 	in_t java /tmp/Get.java http://allowed.test
 	is "$(echo $out | sed 's/ at=[^ ]*//')" "host=allowed.test sni=- unknown" "java"
 fi
+if has apt-get && has dpkg-deb; then
+	mkdir -p "$tmp/deb/DEBIAN" "$tmp/deb/usr/share/probe" "$world/www/apt"
+	head -c 3000000 /dev/urandom >"$tmp/deb/usr/share/probe/data"
+	printf 'Package: probe\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@allowed.test>\nDescription: probe\n' >"$tmp/deb/DEBIAN/control"
+	dpkg-deb --root-owner-group -b "$tmp/deb" "$world/www/apt/probe.deb" >/dev/null
+	{
+		cat "$tmp/deb/DEBIAN/control"
+		printf 'Filename: ./probe.deb\nSize: %s\nSHA256: %s\n' "$(stat -c %s "$world/www/apt/probe.deb")" "$(sha256sum <"$world/www/apt/probe.deb" | cut -d ' ' -f 1)"
+	} >"$world/www/apt/Packages"
+	in_t sh -c 'mkdir -p /tmp/apt/lists/partial /tmp/apt/cache/archives/partial && cd /tmp/apt && echo "deb [trusted=yes] http://allowed.test/apt ./" >list && : >status &&
+		set -- -o APT::Sandbox::User=root -o Dir::Etc::SourceList=/tmp/apt/list -o Dir::Etc::SourceParts=- -o Dir::State::Lists=/tmp/apt/lists -o Dir::State::status=/tmp/apt/status -o Dir::Cache=/tmp/apt/cache &&
+		apt-get "$@" -qq update && apt-get "$@" -qq download probe && ls probe*.deb'
+	like "$status:$out" '^0:probe_1_all\.deb' "apt, from a list to a package"
+fi
 osbx run -q --network private --deny '*' --allow allowed.test "oci:${OSBX_TEST_DATA:?}/busybox:1" wget -q -O - http://allowed.test
 like "$out" '^host=allowed.test' "an image with nothing but busybox"
 osbx run -q --network private --deny '*' --allow allowed.test "oci:$OSBX_TEST_DATA/busybox:1" nslookup -type=a allowed.test
