@@ -26,6 +26,15 @@ for proxy in '' --server-proxy; do
 	is "$("$OSBX" ps -aq)" "" "and leaves nothing"
 done
 
+if command -v node >/dev/null; then
+	run sh -c 'cd "$1" && exec timeout 120 node "$2" "$3" @host' sh "$sdk/js" "$here/../sdk/policy.mjs" 127.0.0.1:$port
+	is "$status" 0 "javascript"
+	[ "$status" = 0 ] || note "$(printf '%s\n%s' "$out" "$err" | tail -n 15)"
+	is "$("$OSBX" ps -aq)" "" "and leaves nothing"
+else
+	not_ok "node is not installed"
+fi
+
 # api METHOD PATH [BODY]: status and body in $out
 api() {
 	if [ $# = 3 ]; then
