@@ -47,10 +47,12 @@ struct sandbox_opts {
 };
 
 struct sandbox_end {
-	int status;   /* of the main process: exit code, or 128 + signal */
-	bool expired; /* its timeout ended it */
-	bool oom;     /* the kernel ended it: its memory limit was reached */
-	char *kept;   /* directory of a sandbox that is kept, else NULL */
+	int status;        /* of the main process: exit code, or 128 + signal */
+	bool expired;      /* its timeout ended it */
+	bool oom;          /* the kernel ended it: its memory limit was reached */
+	char *kept;        /* directory of a sandbox that is kept, else NULL */
+	uint64_t denied;   /* how often its network policy refused something */
+	char *denied_last; /* "other.test", "203.0.113.1 port 443"; NULL: nothing */
 };
 
 void sandbox_end_done(struct sandbox_end *end);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -396,6 +398,16 @@ static int run_run(int argc, char **argv)
 		str_from_size(args.req.limits.memory_bytes, size, sizeof(size));
 		log_warn("the command was killed: it needed more memory than its limit of %s",
 				size);
+	}
+	if (end.denied > 0 && !args.quiet) {
+		char more[32] = "";
+
+		if (end.denied > 1) {
+			(void)snprintf(more, sizeof(more), " and %" PRIu64 " more", end.denied - 1);
+		}
+		log_warn("the network policy refused %s%s (osbx-policy(5); --allow NAME or "
+			 "ADDRESS allows it)",
+				end.denied_last, more);
 	}
 	if (end.kept && !args.quiet) {
 		log_set_level(LOG_LEVEL_INFO);

@@ -48,6 +48,7 @@
 #define RESTART_MS 50
 #define STARTS_MAX 5
 #define STARTS_MS  60000
+#define HEAR_MAX   256
 
 enum net_stage {
 	NET_IDLE,
@@ -581,10 +582,26 @@ uint64_t keeper_net_denied(const struct keeper_net *n)
 	return n->denied;
 }
 
+/* What was refused a moment ago, when the sandbox has ended. */
+static void denials_hear(struct keeper_net *n)
+{
+	struct packet p;
+
+	for (int i = 0; i < HEAR_MAX && packet_recv(n->sock, &p, 0) == 1; i++) {
+		if (p.type == NETD_MSG_DENIED) {
+			(void)!take_denied(n, &p);
+		}
+		packet_done(&p);
+	}
+}
+
 void keeper_net_stop(struct keeper_net *n)
 {
 	if (!n) {
 		return;
+	}
+	if (n->stage == NET_UP && n->loop && n->sock >= 0) {
+		denials_hear(n);
 	}
 	netd_kill(n);
 	n->loop = NULL;

@@ -407,9 +407,12 @@ static int launch_before_up(void *ctx, int control_fd, struct error *e)
 
 static void net_on_denied(void *ctx, const struct netd_denied *denied)
 {
-	const struct sandbox *s = ctx;
+	struct sandbox *s = ctx;
 
-	deny_hook_tell(s->deny_hook, denied);
+	s->denied = *denied;
+	if (s->deny_hook) {
+		deny_hook_tell(s->deny_hook, denied);
+	}
 }
 
 /* Early: it starts beside the sandbox. */
@@ -419,7 +422,7 @@ static int net_prepare(struct sandbox *s, struct error *e)
 		.policy = &s->egress.policy,
 		.binds_names = s->egress.binds_names,
 		.token = s->egress.token,
-		.on_denied = s->req->deny_webhook ? net_on_denied : NULL,
+		.on_denied = net_on_denied,
 		.ctx = s,
 	};
 
@@ -560,6 +563,7 @@ static int sandbox_clean(struct sandbox *s, const struct error *failure, struct 
 	/* Last: until here no signal ends this process half-way. */
 	s->expired = is_expired(s);
 	keeper_free(TAKE_PTR(s->keeper));
+	s->denied_n = s->net ? keeper_net_denied(s->net) : 0;
 	keeper_net_free(TAKE_PTR(s->net));
 	deny_hook_free(TAKE_PTR(s->deny_hook));
 	if (s->holds_signals) {
@@ -596,6 +600,7 @@ void sandbox_end_done(struct sandbox_end *end)
 {
 	if (end) {
 		free(TAKE_PTR(end->kept));
+		free(TAKE_PTR(end->denied_last));
 	}
 }
 
@@ -637,6 +642,11 @@ int sandbox_run(const struct sandbox_request *req, const struct sandbox_opts *op
 	out_end->status = s.state.exit_status;
 	out_end->expired = s.expired;
 	out_end->oom = s.was_oom;
+	out_end->denied = s.denied_n;
+	out_end->denied_last = s.denied_n == 0      ? NULL
+			       : s.denied.port == 0 ? mem_strdup(s.denied.what)
+						    : mem_printf("%s port %u", s.denied.what,
+								      s.denied.port);
 	out_end->kept = is_kept(&s) ? mem_strdup(s.record.path) : NULL;
 	return 0;
 }

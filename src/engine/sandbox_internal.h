@@ -45,6 +45,8 @@ struct sandbox {
 	struct keeper *keeper;
 	struct keeper_net *net; /* of a private network */
 	struct deny_hook *deny_hook;
+	struct netd_denied denied; /* the last one */
+	uint64_t denied_n;
 	struct egress egress; /* as it begins; its policy is the request's, borrowed */
 	int64_t stage_begin_us;
 	int64_t stage_us[STATE_STAGE_COUNT]; /* before there is a state, and until it runs */
