@@ -12,7 +12,7 @@ whole() {
 		/usr/bin/python3 /helpers/publish_client.py serve 7000
 	is "$status:$err" 0: "$1 starts a sandbox with a policy"
 	run $osbx exec "n$1" /usr/bin/python3 /helpers/net_try.py 'get https://allowed.test' 'get http://allowed.test' 'dns other.test A' 'get https://allowed.test sni=other.test' \
-		'tcp echo.test 7 hello' 'tcp 203.0.113.11 80' 'get http://[2001:db8::10] host=allowed.test' 'tcp 10.99.0.5 80' 'tcp 192.168.77.1 8080' 'udp 203.0.113.30 7' 'do link' 'do netd_port'
+		'tcp echo.test 7 hello' 'tcp 203.0.113.11 80' 'get http://[2001:db8::10] host=allowed.test' 'tcp 10.99.0.5 80' 'tcp 192.168.77.1 8080' 'udp 203.0.113.30 7' 'udp 203.0.113.31 7' 'ping 203.0.113.31' 'do link' 'do netd_port'
 	out=$(printf '%s' "$out" | sed 's/ slow$//')
 	same "$1" <<'END'
 get https://allowed.test: 200 host=allowed.test sni=allowed.test at=203.0.113.10:443
@@ -24,7 +24,9 @@ tcp 203.0.113.11 80: ~^(reset|refused)$
 get http://[2001:db8::10] host=allowed.test: 200 host=allowed.test sni=- at=2001:db8::10:80
 tcp 10.99.0.5 80: ~^(reset|refused)$
 tcp 192.168.77.1 8080: ~^(reset|refused)$
-udp 203.0.113.30 7: ~^(EPERM|EACCES|refused|unreachable)$
+udp 203.0.113.30 7: hello
+udp 203.0.113.31 7: ~^(EPERM|EACCES|refused|unreachable)$
+ping 203.0.113.31: ~^(EPERM|EACCES|refused|unreachable)$
 do link: EPERM
 do netd_port: 401
 END
@@ -54,5 +56,5 @@ if [ "$(id -u)" = 0 ] && [ "$(cat /proc/self/uid_map)" = "$(printf "%10d %10d %1
 	whole alice
 	rm -rf "$home"
 fi
-is "$(arrived '^udp|^dns.* nosuch|^tcp (10\.|192\.168)')" 0 "nothing arrived where nothing may"
+is "$(arrived '^udp 203\.0\.113\.31|^dns.* nosuch|^tcp (10\.|192\.168)')" 0 "nothing arrived where nothing may"
 done_testing
