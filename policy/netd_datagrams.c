@@ -2,10 +2,10 @@
 /*
  * Theory of operation.
  *
- *     program ── UDP ──▶ rules (tproxy) ──▶ inside_on_udp ──┐
- *     program ── echo ─▶ lo, dropped by rules               ├─▶ datagrams_take ──▶ flow ──▶ outside
- *                        └─ a copy to inside_on_echo ───────┘                       │
- *     program ◀── a whole packet, from the address it has asked ◀── raw socket ◀────┘
+ *     program ── UDP ──▶ rules (tproxy) ──▶ netd_inside.c ──┐
+ *     program ── echo ─▶ lo, dropped by rules               ├─▶ take() ──▶ flow ──▶ outside
+ *                        └─ a copy to netd_inside.c ────────┘               │
+ *     program ◀── a whole packet, from the address it has asked ◀── raw socket ◀┘
  *
  * A flow is a pair of ends (of an echo: the program's identifier and the address), with a socket
  * of its own to the outside, which the keeper has opened and connected:
