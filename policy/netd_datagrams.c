@@ -385,10 +385,10 @@ static struct dgram_flow *flow_new(struct datagrams *d, const struct datagram *e
 	};
 	struct dgram_flow **bucket = &d->buckets[bucket_of(ends)];
 
-	if (d->dials_n >= DIALS_MAX) {
+	if (d->dials_n >= DIALS_MAX || d->n->dgram_flows_max == 0) {
 		return NULL;
 	}
-	if (d->flows_n >= DATAGRAM_FLOWS_MAX) {
+	if (d->flows_n >= d->n->dgram_flows_max) {
 		flow_end(d->oldest);
 	}
 	struct dgram_flow *f = mem_new(struct dgram_flow);

@@ -43,6 +43,7 @@ struct netd {
 	struct relay *relay;
 	struct resolver *resolver;
 	struct datagrams *datagrams;
+	size_t dgram_flows_max;
 };
 
 /* netd.c: refuse; the record goes to the log, and to the keeper for events. */

@@ -23,7 +23,7 @@
 /* Descriptors from here on (NETD_FIXED_COUNT, a power of two that divides the first) are sockets of
  * the sandbox's own namespace, and the only ones by which netd may send to an address of its choice
  * (secfilter_tables.c): with one that the keeper has connected it could pass the keeper's check. */
-#define NETD_FIXED_FIRST 64
+#define NETD_FIXED_FIRST 16
 enum netd_fixed {
 	NETD_FIXED_DNS4,
 	NETD_FIXED_DNS6,

@@ -16,8 +16,9 @@
 /* linux/netfilter_ipv4.h and _ipv6.h do not go together with the headers of every C library. */
 #define ORIGINAL_DST  80   /* SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST */
 #define FLOWS_MAX     2048 /* each has FLOW_HELD_MAX and FLOW_BACK_MAX at most */
-#define FILES_OTHER   (128 + DATAGRAM_FLOWS_MAX) /* descriptors that are not a flow's */
-#define FILES_OF_FLOW 6                          /* two sockets, two pipes */
+#define FILES_OTHER   128  /* descriptors that are not a flow's */
+#define DGRAM_SHARE   8    /* of the rest, for datagrams */
+#define FILES_OF_FLOW 6    /* two sockets, two pipes */
 #define PAUSE_MS      100
 #define BATCH_MAX     32
 
@@ -126,7 +127,10 @@ int relay_start(struct netd *n, struct error *e)
 	}
 	uint64_t room = files.rlim_max > FILES_OTHER ? files.rlim_max - FILES_OTHER : 0;
 
-	r->flows_max = room / FILES_OF_FLOW < FLOWS_MAX ? room / FILES_OF_FLOW : FLOWS_MAX;
+	n->dgram_flows_max = room / DGRAM_SHARE < DATAGRAM_FLOWS_MAX ? room / DGRAM_SHARE
+								     : DATAGRAM_FLOWS_MAX;
+	room = (room - n->dgram_flows_max) / FILES_OF_FLOW;
+	r->flows_max = room < FLOWS_MAX ? room : FLOWS_MAX;
 	for (size_t i = 0; i < ARRAY_SIZE(homes); i++) {
 		if (i == 1 && !n->has_ipv6) {
 			break;

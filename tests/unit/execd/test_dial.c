@@ -13,6 +13,7 @@ static const char server[] = "import socket,sys\n"
 			     "print('ready', flush=True)\n"
 			     "c = s.accept()[0]\n"
 			     "c.sendall(sys.argv[1].encode())\n"
+			     "c.recv(1)\n" /* its end is told behind the connection */
 			     "c.close()\n";
 
 static void listen_on(struct sandbox_run *r, const char *address)
