@@ -245,7 +245,7 @@ int confine(const struct curl_lib *lib, const struct sock_filter *insns, size_t 
 	if (rc < 0) {
 		return error_sys(e, -rc, "become nobody");
 	}
-	if (keep_death_signal(control_fd, e) < 0) {
+	if (control_fd >= 0 && keep_death_signal(control_fd, e) < 0) {
 		return -1;
 	}
 	rc = sys_prctl(PR_SET_DUMPABLE, 0);

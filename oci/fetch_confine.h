@@ -19,7 +19,7 @@ int confine_limits(struct error *e) MUST_CHECK NONNULL(1);
 void confine_preload(void);
 /* Give up ids (root), dumpability, capabilities, files but those of name resolution and
  * certificates, and all system calls that the filter has not. control_fd tells whether the parent
- * is still there. */
+ * is still there, with which it ends; -1: it has still something to do then. */
 int confine(const struct curl_lib *lib, const struct sock_filter *insns, size_t n, int control_fd,
 		struct error *e) MUST_CHECK NONNULL(1, 5);
 

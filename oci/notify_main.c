@@ -205,7 +205,7 @@ static int begin(struct hook *h, struct error *e)
 		return -1;
 	}
 	confine_preload();
-	if (confine(h->lib, filter_insns, filter_n, NOTIFY_CONTROL_FD, e) < 0) {
+	if (confine(h->lib, filter_insns, filter_n, -1, e) < 0) {
 		return -1;
 	}
 	return hook_open(h) < 0 ? error_set(e, ERRC_INTERNAL, "notify: libcurl refuses") : 0;

@@ -24,12 +24,20 @@ said() {
 gone() {
 	! pgrep -u "$(id -u)" -f 'osbx notify' >/dev/null
 }
-refused="import socket; s = socket.socket(); s.settimeout(20); print(s.connect_ex(('10.1.2.3', 80)))"
+# Connected is a program at once; what it is told then is that it was refused.
+refused="import socket
+s = socket.socket()
+s.settimeout(20)
+try:
+    s.connect(('10.1.2.3', 80))
+    s.recv(1)
+except OSError:
+    pass"
 
 hook 200
 osbx run -d --name w --deny '*' @host sleep 1000
 is "$status:$err" 0: "a sandbox starts"
-is "$(pgrep -c -f 'osbx notify')" 0 "nothing more runs while nothing is refused"
+is "$(pgrep -c -u "$(id -u)" -f 'osbx notify')" 0 "nothing more runs while nothing is refused"
 "$OSBX" exec w /usr/bin/python3 -c "$refused" >/dev/null </dev/null
 wait_until 20 said 1
 like "$(cat "$tmp/log")" '^200 application/json \{"hostname":"10\.1\.2\.3","timestamp":"[0-9T:.-]+Z","source":"opensandbox-egress","sandboxId":"[0-9a-f-]{36}","port":80\}$' "an address is told"
@@ -56,7 +64,7 @@ for i in range(2000):
     s.close()" </dev/null
 wait_until 20 said 20
 is $? 0 "many are told in part"
-osbx run -q --deny '*' @host /usr/bin/python3 -c "import socket; socket.socket().connect_ex(('10.9.9.9', 99))"
+osbx run -q --deny '*' @host /usr/bin/python3 -c "$(printf '%s' "$refused" | sed 's/10.1.2.3/10.9.9.9/')"
 wait_until 20 sh -c "grep -q '10.9.9.9' '$tmp/log'"
 is $? 0 "also the last one of a sandbox that has ended"
 osbx rm -f w
