@@ -253,7 +253,11 @@ struct inside *inside_open(struct netd *n, void (*take)(void *ctx, const struct 
 	struct inside *in = mem_new(struct inside);
 	int r = 0;
 
-	*in = (struct inside){ .n = n, .take = take, .ctx = ctx, .raw = { -1, -1 }, .echo_fd = -1 };
+	in->n = n;
+	in->take = take;
+	in->ctx = ctx;
+	in->raw[0] = in->raw[1] = -1;
+	in->echo_fd = -1;
 	for (int i = 0; i < (n->has_ipv6 ? 2 : 1) && r == 0; i++) {
 		r = udp_open(in, i == 1);
 		r = r < 0 ? r : raw_open(in, i == 1);

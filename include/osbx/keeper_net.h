@@ -45,7 +45,7 @@ int keeper_net_start(struct keeper_net *n, struct loop *loop) MUST_CHECK NONNULL
 uint64_t keeper_net_denied(const struct keeper_net *n) NONNULL(1);
 /* Kill netd, and serve no longer. */
 void keeper_net_stop(struct keeper_net *n);
-/* The same, and reap it. */
+/* The same, for good; its end is not waited for. */
 void keeper_net_free(struct keeper_net *n);
 AUTO_DEFINE_PTR(keeper_net, struct keeper_net, keeper_net_free);
 

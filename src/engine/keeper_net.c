@@ -149,6 +149,18 @@ static void netd_reap(struct keeper_net *n)
 	}
 }
 
+/* It has been killed, and its parent ends, too: nobody waits for it, for the end of its packet
+ * socket waits for a grace period of the kernel's. */
+static void netd_leave(struct keeper_net *n)
+{
+	int status = 0;
+
+	if (n->pidfd >= 0) {
+		(void)!spawn_wait(n->pidfd, 0, &status);
+		fd_close(&n->pidfd);
+	}
+}
+
 /* A message with descriptors of this process. 0 or -errno. */
 static int netd_send(const struct keeper_net *n, enum netd_msg type, const void *payload,
 		uint32_t size, const int *fds, uint32_t fds_n)
@@ -613,7 +625,7 @@ void keeper_net_free(struct keeper_net *n)
 		return;
 	}
 	keeper_net_stop(n);
-	netd_reap(n);
+	netd_leave(n);
 	fd_close(&n->userns_fd);
 	fd_close(&n->netns_fd);
 	egress_done(&n->egress);
