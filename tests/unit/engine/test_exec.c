@@ -3,6 +3,8 @@
 
 #include "fake_keeper.h"
 
+#define PIPE_BYTES 65536 /* pipe(7): what one holds */
+
 static int out_fd = -1;
 
 static int run(struct fake *f, bool detach, int in_fd, int *out_status, struct error *e)
@@ -80,13 +82,15 @@ START_TEST(output_and_status)
 }
 END_TEST
 
-/* The end is told before all of the output has come. */
-static void serve_late_output(int sock, struct packet *p)
+/* The end is told while all that a pipe holds is still on its way. */
+static void serve_full_pipe(int sock, struct packet *p)
 {
+	static const char text[PIPE_BYTES] = { [0] = 'a', [PIPE_BYTES - 1] = 'z' };
+
 	fake_started(sock);
-	fake_ended(sock, 0);
-	CHECK(fd_write_all(p->fds[2], "late\n", 5) == 0);
+	CHECK(fd_write_all(p->fds[2], text, sizeof(text)) == 0);
 	packet_done(p);
+	fake_ended(sock, 0);
 }
 
 START_TEST(output_behind_the_end)
@@ -94,9 +98,13 @@ START_TEST(output_behind_the_end)
 	struct fake f;
 	struct error e = ERROR_INIT;
 	int status = -1;
+	char last = 0;
 
-	fake_start(&f, serve_late_output);
+	fake_start(&f, serve_full_pipe);
 	ck_assert_int_eq(run(&f, false, -1, &status, &e), 0);
+	ck_assert_int_eq(lseek(out_fd, 0, SEEK_END), PIPE_BYTES);
+	ck_assert_int_eq(pread(out_fd, &last, 1, PIPE_BYTES - 1), 1);
+	ck_assert_int_eq(last, 'z');
 	fake_end(&f);
 }
 END_TEST
