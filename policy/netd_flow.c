@@ -96,7 +96,7 @@ static bool pump_begin(struct flow *f)
 	const struct pump_opts opts = {
 		.a_fd = TAKE_FD(f->client_fd),
 		.b_fd = TAKE_FD(f->server_fd),
-		.first = buf_span(&f->out),
+		.a_first = buf_span(&f->out),
 		.idle_ms = IDLE_MS,
 		.on_end = on_pump_end,
 		.ctx = f,

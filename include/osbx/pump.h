@@ -21,9 +21,12 @@ struct pump;
 
 struct pump_opts {
 	int a_fd; /* O_NONBLOCK; both taken over */
-	int b_fd; /* may still be connecting: then nothing is read from a before it is connected */
-	struct span first; /* bytes of a that were read already, for b; copied, <= 64 KiB */
-	int64_t idle_ms;   /* no byte either way for so long: it ends. 0: for ever */
+	int b_fd;
+	bool connected; /* b is; else nothing is read from a before that */
+	/* Bytes that were read already, of a for b and of b for a; copied. */
+	struct span a_first;
+	struct span b_first;
+	int64_t idle_ms; /* no byte either way for so long: it ends. 0: for ever */
 	/* Both sides are closed; the pump is gone after this call. errnum of the connect or of the
 	 * reset, 0 after an orderly end. */
 	void (*on_end)(void *ctx, int errnum);

@@ -17,8 +17,12 @@
  * What is waited for is computed anew after each step (wants): bytes of a side as long as its lane
  * has room, room of a side as long as something waits for it. A side for which there is nothing to
  * wait for leaves the loop, since the kernel reports EPOLLHUP of a side that is through without
- * being asked, over and over; but for one case: a side that has ended and is still written to by
- * the other one. EPOLLHUP of it can only mean a reset, and is wanted.
+ * being asked, over and over; but for one case: a side that has ended and may still be written to
+ * by the other one. What is reported of it then says that it is lost: EPOLLERR a reset, EPOLLHUP
+ * alone that its program has closed it both ways (Unix sockets tell that; TCP does not).
+ *
+ * What a lost side has sent is the other side's all the same: its lane is emptied first, however
+ * long the other side takes, and nothing is read from that any more.
  *
  * EAGAIN of a splice into the pipe has two meanings, no bytes and no room (a pipe is full when its
  * slots are used, however small the pieces in them). With bytes in the pipe it is taken for the
@@ -60,6 +64,8 @@ struct pump {
 	struct side side[2];
 	struct lane lane[2];
 	bool connected;
+	int lost; /* a side, -1 for none */
+	int lost_errnum;
 	int64_t idle_ms;
 	int64_t last_ms;
 	struct loop_source idle;
@@ -206,22 +212,28 @@ static int lane_run(struct pump *p, int s)
 	return r < 0 ? r : 0;
 }
 
-/* What side s has sent before it was reset is the other side's all the same; but the error has been
- * told, and what looks like an end from now on is none. */
-static void lane_flush(struct pump *p, int s)
+/* All that the lost side has sent, to the other one; what looks like an end of it now is none. 1:
+ * it is there, 0: no room for the rest, -errno. */
+static int lane_flush(struct pump *p, int s)
 {
 	struct lane *l = &p->lane[s];
 	bool ended = l->ended;
-	int r = 1;
+	int in = 1;
+	int out = 1;
 
-	for (int i = 0; i < ROUNDS_MAX && r > 0; i++) {
-		r = lane_fill(p, s);
-		if (r >= 0 && (l->held > 0 || l->first)) {
-			r = lane_drain(p, s);
+	/* Nobody sends more: it is as long as the buffers of a socket. */
+	while (in > 0 || out > 0) {
+		in = lane_fill(p, s);
+		if (l->ended != ended) {
+			l->ended = ended;
+			in = 0;
 		}
-		r = l->ended && !ended ? 0 : r;
+		out = has_pending(p, !s) ? lane_drain(p, s) : 0;
+		if (out < 0) {
+			return out;
+		}
 	}
-	l->ended = ended;
+	return !has_pending(p, !s);
 }
 
 /* Does the loop watch side s, and for what? */
@@ -234,6 +246,10 @@ static bool wants(const struct pump *p, int s, uint32_t *out_events)
 	if (!p->connected) {
 		*out_events = s == 1 ? EPOLLOUT : 0;
 		return true;
+	}
+	if (p->lost >= 0) {
+		*out_events = s != p->lost ? EPOLLOUT : 0;
+		return s != p->lost;
 	}
 	if (!from->ended && !from->full) {
 		*out_events |= EPOLLIN;
@@ -271,26 +287,38 @@ static int socket_error(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &n) < 0 ? errno : err;
 }
 
-/* The errno that an event of side s tells, 0 for none. */
-static int side_error(const struct pump *p, int s, uint32_t events)
+/* Does an event of side s tell that it is lost? */
+static bool is_lost(const struct pump *p, int s, uint32_t events, int *out_errnum)
 {
 	if (events & EPOLLERR) {
 		int err = socket_error(p->side[s].fd);
 
-		return err != 0 ? err : ECONNRESET;
+		*out_errnum = err != 0 ? err : ECONNRESET;
+		return true;
 	}
-	/* See above: ended, written to, and yet through. */
-	return (events & EPOLLHUP) && p->lane[s].ended && !p->lane[!s].shut ? ECONNRESET : 0;
+	*out_errnum = 0;
+	return (events & EPOLLHUP) && (p->lane[s].ended || p->lost >= 0) && !p->lane[!s].shut;
+}
+
+/* 1: all is over, 0: not yet, -errno. */
+static int step_lanes(struct pump *p)
+{
+	if (p->lost >= 0) {
+		return lane_flush(p, p->lost);
+	}
+	int r = lane_run(p, 0);
+
+	r = r < 0 ? r : lane_run(p, 1);
+	return r < 0 ? r : p->lane[0].shut && p->lane[1].shut;
 }
 
 static void step(struct pump *p)
 {
 	p->last_ms = clock_boot_ms();
-	int r = lane_run(p, 0);
+	int r = step_lanes(p);
 
-	r = r < 0 ? r : lane_run(p, 1);
-	if (r == 0 && p->lane[0].shut && p->lane[1].shut) {
-		end(p, 0);
+	if (r > 0) {
+		end(p, p->lost_errnum);
 		return;
 	}
 	r = r < 0 ? r : watch(p);
@@ -301,21 +329,21 @@ static void step(struct pump *p)
 
 static void side_event(struct pump *p, int s, uint32_t events)
 {
-	int err = side_error(p, s, events);
+	int err = 0;
+	bool lost = is_lost(p, s, events, &err);
 
-	if (err != 0) {
-		if (p->connected) {
-			lane_flush(p, s);
-		}
+	if (!p->connected && (lost || s == 0)) {
+		end(p, err != 0 ? err : ECONNRESET); /* nothing else is reported of a now */
+		return;
+	}
+	if (lost && p->lost >= 0) {
 		end(p, err);
 		return;
 	}
-	if (!p->connected) {
-		if (s == 0) {
-			end(p, ECONNRESET); /* nothing else is reported of it now */
-			return;
-		}
-		p->connected = true;
+	p->connected = true;
+	if (lost) {
+		p->lost = s;
+		p->lost_errnum = err;
 	}
 	step(p);
 }
@@ -358,20 +386,23 @@ struct pump *pump_new(struct loop *loop, const struct pump_opts *opts)
 	struct pump *p = mem_new(struct pump);
 
 	p->loop = loop;
+	p->connected = opts->connected;
+	p->lost = -1;
 	p->idle_ms = opts->idle_ms;
 	p->last_ms = clock_boot_ms();
 	p->on_end = opts->on_end;
 	p->ctx = opts->ctx;
 	p->side[0].fd = opts->a_fd;
 	p->side[1].fd = opts->b_fd;
-	lane_init(&p->lane[0], opts->first);
-	lane_init(&p->lane[1], (struct span){ .n = 0 });
+	lane_init(&p->lane[0], opts->a_first);
+	lane_init(&p->lane[1], opts->b_first);
 	/* Of sockets, splice(2) looks at their own flag alone. */
 	int r = fd_set_nonblock(opts->a_fd, true);
 
 	r = r < 0 ? r : fd_set_nonblock(opts->b_fd, true);
 	r = r < 0 ? r : loop_add(loop, &p->side[0].src, opts->a_fd, 0, a_ready);
-	r = r < 0 ? r : loop_add(loop, &p->side[1].src, opts->b_fd, EPOLLOUT, b_ready);
+	r = r < 0 ? r : loop_add(loop, &p->side[1].src, opts->b_fd, 0, b_ready);
+	r = r < 0 ? r : watch(p);
 	if (r < 0) {
 		pump_cut(p);
 		errno = -r;

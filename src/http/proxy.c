@@ -13,7 +13,7 @@
  * backend's socket, make it go on.
  *
  *   head of the answer ──1xx──► head …
- *      ├──101 that was asked for──► a tunnel (proxy_tunnel.c), the proxy is gone
+ *      ├──101 that was asked for──► a pump, the proxy is gone
  *      ├──no head, no HTTP, nothing for timeout_ms──► fail()
  *      └──body──► its end: http_end
  *           └──cut short: http_abort, which the client sees as an error, too
@@ -31,6 +31,7 @@
 #include <osbx/clock.h>
 #include <osbx/fd.h>
 #include <osbx/mem.h>
+#include <osbx/pump.h>
 
 #include "proxy_internal.h"
 
@@ -209,37 +210,60 @@ static void body_begin(struct proxy *p, const struct proxy_answer *a)
 	http_begin(p->rq, a->status, NULL, length);
 }
 
-/* 101: the proxy ends and a tunnel begins. */
+/* What is left of a proxy when bytes go both ways as they are. */
+struct tunnel {
+	void (*on_end)(void *ctx);
+	void *ctx;
+};
+
+static void tunnel_on_end(void *ctx, int errnum)
+{
+	autofree struct tunnel *t = ctx;
+
+	(void)errnum;
+	if (t->on_end) {
+		t->on_end(t->ctx);
+	}
+}
+
+/* 101: the proxy ends, and what it has read and not passed on goes ahead of all that follows. */
 static void upgrade(struct proxy *p, const struct proxy_answer *a)
 {
-	struct tunnel_side sides[2] = {
-		{ .fd = -1, .first = BUF_INIT(SIZE_MAX) },
-		{ .fd = -1, .first = BUF_INIT(SIZE_MAX) },
-	};
+	AUTO(buf) struct buf for_client = BUF_INIT(SIZE_MAX);
+	AUTO(buf) struct buf for_backend = BUF_INIT(SIZE_MAX);
 	AUTO(buf) struct buf rest = BUF_INIT(0);
 
-	proxy_answer_upgrade(p, a, &sides[0].first);
-	int r = buf_append(&sides[0].first, p->in + p->in_at, p->in_n - p->in_at);
+	proxy_answer_upgrade(p, a, &for_client);
+	int r = buf_append(&for_client, p->in + p->in_at, p->in_n - p->in_at);
 
-	r = r < 0 ? r : buf_append(&sides[1].first, p->out.p + p->out_at, out_waiting(p));
-	sides[0].fd = http_take_over(request_release(p), &rest);
-	r = r < 0 ? r : buf_append(&sides[1].first, rest.p, rest.n);
+	r = r < 0 ? r : buf_append(&for_backend, p->out.p + p->out_at, out_waiting(p));
+	int client_fd = http_take_over(request_release(p), &rest);
+
+	r = r < 0 ? r : buf_append(&for_backend, rest.p, rest.n);
 	assert(r == 0);
 	(void)r;
-	if (sides[0].fd < 0) {
-		buf_done(&sides[0].first);
-		buf_done(&sides[1].first);
+	if (client_fd < 0) {
 		end(p);
 		return;
 	}
 	loop_remove(p->loop, &p->src);
-	sides[1].fd = TAKE_FD(p->fd);
+	struct tunnel *t = mem_new(struct tunnel);
 	struct loop *loop = p->loop;
-	void (*on_end)(void *ctx) = p->on_end;
-	void *ctx = p->ctx;
+	const struct pump_opts opts = {
+		.a_fd = client_fd,
+		.b_fd = TAKE_FD(p->fd),
+		.connected = true,
+		.a_first = buf_span(&for_backend),
+		.b_first = buf_span(&for_client),
+		.on_end = tunnel_on_end,
+		.ctx = t,
+	};
 
+	*t = (struct tunnel){ .on_end = p->on_end, .ctx = p->ctx };
 	proxy_free(p);
-	proxy_tunnel_start(loop, sides, on_end, ctx);
+	if (!pump_new(loop, &opts)) {
+		tunnel_on_end(t, errno);
+	}
 }
 
 enum step {

@@ -69,14 +69,4 @@ void proxy_answer_upgrade(struct proxy *p, const struct proxy_answer *a, struct 
 /* Pass on what has been read of the body; is_over at its end. 0 or -EBADMSG. */
 int proxy_answer_body(struct proxy *p) MUST_CHECK;
 
-/* proxy_tunnel.c */
-/* Bytes both ways between two sockets, taken over, with what is to be sent to each first, until
- * both have closed or one is lost; then on_end, if there is one. */
-struct tunnel_side {
-	int fd;
-	struct buf first;
-};
-void proxy_tunnel_start(struct loop *loop, struct tunnel_side sides[2], void (*on_end)(void *ctx),
-		void *ctx);
-
 #endif

@@ -132,6 +132,67 @@ START_TEST(both_ways_and_half_closed)
 }
 END_TEST
 
+START_TEST(first_bytes_both_ways)
+{
+	struct world w;
+
+	world_open(&w);
+	const struct pump_opts opts = {
+		.a_fd = w.side[0],
+		.b_fd = w.side[1],
+		.connected = true,
+		.a_first = span_of("for b"),
+		.b_first = span_of("for a"),
+		.on_end = on_end,
+		.ctx = &w,
+	};
+	struct pump *p = pump_new(w.loop, &opts);
+
+	ck_assert_ptr_nonnull(p);
+	expect(&w, w.near[0], "for a");
+	expect(&w, w.near[1], "for b");
+	pump_cut(p);
+	world_close(&w);
+}
+END_TEST
+
+/* Closed both ways behind more than the other side has room for: all of it arrives, then the end.
+ */
+START_TEST(closed_behind_much)
+{
+	static char piece[65536];
+	size_t sent = 0;
+	size_t got = 0;
+	struct world w;
+
+	world_open(&w);
+	(void)pump_of(&w);
+	for (int stuck = 0; stuck < 5;) {
+		ssize_t n = send(w.near[0], piece, sizeof(piece), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		sent += n > 0 ? (size_t)n : 0;
+		stuck = n > 0 ? 0 : stuck + 1;
+		turn(&w);
+	}
+	fd_close(&w.near[0]);
+	turn(&w);
+	turn(&w);
+	ck_assert_int_eq(w.ended, -1);
+	for (int64_t end = clock_boot_ms() + LIMIT_MS; got < sent && clock_boot_ms() < end;) {
+		ssize_t n = recv(w.near[1], piece, sizeof(piece), MSG_DONTWAIT);
+
+		got += n > 0 ? (size_t)n : 0;
+		if (n < 0) {
+			turn(&w);
+		}
+	}
+	ck_assert_uint_eq(got, sent);
+	expect_end(&w, 0);
+	expect(&w, w.near[1], "");
+	world_close(&w);
+}
+END_TEST
+
 START_TEST(first_bytes)
 {
 	struct world w;
@@ -140,7 +201,7 @@ START_TEST(first_bytes)
 	const struct pump_opts opts = {
 		.a_fd = w.side[0],
 		.b_fd = w.side[1],
-		.first = span_of("before "),
+		.a_first = span_of("before "),
 		.on_end = on_end,
 		.ctx = &w,
 	};
@@ -334,6 +395,8 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, both_ways_and_half_closed);
 	tcase_add_test(tc, first_bytes);
+	tcase_add_test(tc, first_bytes_both_ways);
+	tcase_add_test(tc, closed_behind_much);
 	tcase_add_test(tc, back_pressure);
 	tcase_add_test(tc, a_refused_connection_is_a_reset);
 	tcase_add_test(tc, a_reset_is_passed_on);
