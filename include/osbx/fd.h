@@ -55,4 +55,16 @@ int fd_memfd_seal(int fd, const void *p, size_t n) MUST_CHECK;
 int fd_memfd_sealed(const char *name, const void *p, size_t n, bool executable)
 		NONNULL(1) MUST_CHECK;
 
+/* On which mount the file behind fd lies (statx(2)). */
+struct fd_mount {
+	uint64_t id;  /* 0: not told, before Linux 5.8 */
+	bool is_root; /* it is the root of that mount; false before Linux 5.8 */
+	uint32_t dev_major;
+	uint32_t dev_minor;
+	uint32_t mode; /* st_mode */
+};
+
+/* fd may be an O_PATH one. 0 or -errno. */
+int fd_mount_of(int fd, struct fd_mount *out) NONNULL(2) MUST_CHECK;
+
 #endif

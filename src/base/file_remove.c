@@ -13,11 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-#ifndef STATX_MNT_ID
-#	include <linux/stat.h> /* musl has struct statx since 1.2.4 */
-#endif
 
 #include <osbx/fd.h>
 #include <osbx/file.h>
@@ -37,9 +33,8 @@ struct remove_walk {
 	int dir_fd;           /* the caller's */
 	const char *top_name; /* in dir_fd */
 	unsigned int height;
-	uint64_t moved;      /* directories moved up, numbers their names */
-	unsigned int dev[2]; /* major, minor of the tree */
-	uint64_t mount_id;   /* 0 before Linux 5.8 */
+	uint64_t moved;        /* directories moved up, numbers their names */
+	struct fd_mount mount; /* the tree's */
 	struct remove_level levels[REMOVE_LEVELS];
 };
 
@@ -121,24 +116,19 @@ static int open_readable(int dir_fd, const char *name)
 /* Is the open directory on the tree's own mount? The first one says which that is. */
 static int check_mount(struct remove_walk *w, int fd, mode_t *out_mode)
 {
-	struct statx st;
+	struct fd_mount m;
+	int r = fd_mount_of(fd, &m);
 
-	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_MNT_ID, &st) <
-			0) {
-		return -errno;
-	}
-	if ((st.stx_mask & STATX_MNT_ID) == 0) {
-		st.stx_mnt_id = 0;
+	if (r < 0) {
+		return r;
 	}
 	if (w->height == 0) {
-		w->dev[0] = st.stx_dev_major;
-		w->dev[1] = st.stx_dev_minor;
-		w->mount_id = st.stx_mnt_id;
-	} else if (w->dev[0] != st.stx_dev_major || w->dev[1] != st.stx_dev_minor ||
-			w->mount_id != st.stx_mnt_id) {
+		w->mount = m;
+	} else if (w->mount.dev_major != m.dev_major || w->mount.dev_minor != m.dev_minor ||
+			w->mount.id != m.id) {
 		return -EXDEV;
 	}
-	*out_mode = st.stx_mode;
+	*out_mode = m.mode;
 	return 0;
 }
 

@@ -15,11 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-#ifndef STATX_ATTR_MOUNT_ROOT
-#	include <linux/stat.h> /* musl has struct statx since 1.2.4 */
-#endif
 
 #include <osbx/fd.h>
 #include <osbx/limits.h>
@@ -63,25 +59,20 @@ static int path_inside(const struct mountdst *d, int fd, char out[LIMIT_PATH_BYT
 	return 0;
 }
 
-/* Before Linux 5.8 the answer is no, and another mount on top does no harm. */
-static bool is_mount_root(int fd)
-{
-	struct statx st;
-
-	return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &st) == 0 &&
-	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-}
-
 /* Can somebody in the sandbox rename this directory? 1, 0 or -errno. */
 static int is_movable(const struct mountdst *d, int fd)
 {
 	struct stat st;
 	struct statvfs fs;
+	struct fd_mount m;
 
 	if (fstat(fd, &st) < 0 || fstatvfs(fd, &fs) < 0) {
 		return -errno;
 	}
-	return !mountdst_is_own(d, st.st_dev) && (fs.f_flag & ST_RDONLY) == 0 && !is_mount_root(fd);
+	/* Where nobody tells, another mount on top does no harm. */
+	bool is_root = fd_mount_of(fd, &m) == 0 && m.is_root;
+
+	return !mountdst_is_own(d, st.st_dev) && (fs.f_flag & ST_RDONLY) == 0 && !is_root;
 }
 
 static int pin(const struct mountdst *d, const char *path, struct error *e)
