@@ -22,7 +22,6 @@
 #define CODE_TEXT_MAX          (4U << 20)
 #define CODE_PENDING_MAX       (256U << 10) /* a client that has more to take stops the run */
 #define CODE_GRACE_MS          3000         /* between an interrupt and SIGKILL */
-#define CODE_AGAIN_MS          400          /* between an interrupt that may be lost and the next */
 #define CODE_BUNDLE_MAX        ((16U << 20) + (64U << 10))
 #define CODE_LANGUAGE_MAX      32
 #define CODE_PRESTART_VARIABLE "OSBX_CODE_PRESTART" /* "python,bash": of the sandbox */
@@ -42,7 +41,9 @@ struct code_lang {
 	const char *const *env;       /* NULL-terminated NAME=VALUE, or NULL */
 	const char *program;          /* NULL, or what must be in PATH for argv to be of use */
 	const char *driver;           /* name of a file of drivers/ */
-	bool is_hard_of_hearing;      /* it may lose an interrupt that comes between two steps */
+	/* It may lose an interrupt, which is repeated each so often, 0: never. Long where the
+	 * code's own way to end is quick, and is not to be interrupted itself. */
+	unsigned int again_ms;
 };
 
 /* code_lang.c */
@@ -126,7 +127,7 @@ struct code_run {
 	bool is_running;    /* .run of the back end has been called */
 	bool has_error;
 	bool is_interrupted;
-	bool is_told_again; /* the interrupt has been repeated, or need not be */
+	int64_t grace_end_ms; /* clock_boot_ms(): then it is killed */
 	bool is_timed_out;
 	struct event_text texts[2];
 	struct loop_source ping;

@@ -79,6 +79,7 @@ const struct code_lang code_langs[] = {
 			.argv = python_argv,
 			.otherwise = python_otherwise,
 			.driver = "driver.py",
+			.again_ms = 1500,
 	},
 	{
 			.language = "javascript",
@@ -97,19 +98,20 @@ const struct code_lang code_langs[] = {
 			.aliases = bash_aliases,
 			.argv = bash_argv,
 			.driver = "driver.sh",
-			.is_hard_of_hearing = true,
+			.again_ms = 100,
 	},
 	{
 			.language = "ruby",
 			.aliases = ruby_aliases,
 			.argv = ruby_argv,
 			.driver = "driver.rb",
+			.again_ms = 1500,
 	},
 	{
 			.language = "java",
 			.argv = java_argv,
 			.driver = "driver.java",
-			.is_hard_of_hearing = true,
+			.again_ms = 400,
 	},
 	{
 			.language = "go",

@@ -167,13 +167,27 @@ static void kill_run(struct code_run *r, const char *why)
 	code_run_abort(r, ename, text);
 }
 
-/* bash between fork() and execve() has the signal, and forgets it; so may java between two
- * statements. (node is the contrary: two for one script, and one of them is for the next.) */
-static bool may_have_lost_it(const struct code_run *r)
+/* When the interpreter is told again, 0 for never. bash between fork() and execve() has the signal
+ * and forgets it, and it ignores one that comes while a child of it ends in order; java does
+ * between two statements; an exception of python or ruby that strikes in a finalizer goes no
+ * further. (node is the contrary: two for one script, and one of them is for the next.) */
+static unsigned int again_ms(const struct code_run *r)
 {
 	const struct code_lang *lang = code_lang_find(r->context->language);
 
-	return r->context->backend == &code_backend_driver && lang && lang->is_hard_of_hearing;
+	return r->context->backend == &code_backend_driver && lang ? lang->again_ms : 0;
+}
+
+static void grace_on_time(struct loop *loop, struct loop_source *src, uint32_t events);
+
+static void interrupt(struct code_run *r)
+{
+	unsigned int again = again_ms(r);
+	int64_t now = clock_boot_ms();
+	int64_t next = again > 0 && now + again < r->grace_end_ms ? now + again : r->grace_end_ms;
+
+	loop_timer(loop_of(r), &r->deadline, next, grace_on_time);
+	r->context->backend->interrupt(r->context);
 }
 
 static void grace_on_time(struct loop *loop, struct loop_source *src, uint32_t events)
@@ -182,14 +196,11 @@ static void grace_on_time(struct loop *loop, struct loop_source *src, uint32_t e
 
 	(void)loop;
 	(void)events;
-	if (r->is_told_again) {
+	if (clock_boot_ms() < r->grace_end_ms) {
+		interrupt(r);
+	} else {
 		kill_run(r, "the code went on after an interrupt");
-		return;
 	}
-	r->is_told_again = true;
-	loop_timer(loop_of(r), &r->deadline, clock_boot_ms() + CODE_GRACE_MS - CODE_AGAIN_MS,
-			grace_on_time);
-	r->context->backend->interrupt(r->context);
 }
 
 void code_run_interrupt(struct code_run *r)
@@ -202,11 +213,8 @@ void code_run_interrupt(struct code_run *r)
 		return;
 	}
 	r->is_interrupted = true;
-	r->is_told_again = !may_have_lost_it(r);
-	loop_timer(loop_of(r), &r->deadline,
-			clock_boot_ms() + (r->is_told_again ? CODE_GRACE_MS : CODE_AGAIN_MS),
-			grace_on_time);
-	r->context->backend->interrupt(r->context);
+	r->grace_end_ms = clock_boot_ms() + CODE_GRACE_MS;
+	interrupt(r);
 	/* What waits for the client would keep the code from hearing it; this may be the end of r.
 	 */
 	r->context->backend->resume(r->context);

@@ -8,8 +8,9 @@
 [ -n "${__osbx_count-}" ] || { exec 2>&61 61>&-; unset HISTFILE MAILCHECK; export -n PS1 PS2; set +o history +H +m; __osbx_count=0 __osbx_status=0 __osbx_open= __osbx_flags= __osbx_code=; }
 
 # An interrupt between its fork and its exec makes a child a shell that wants the next line: it ends as one that the
-# interrupt has ended, before it reads from the place that it shares with us.
-PROMPT_COMMAND='[ "$BASHPID" = "$$" ] || exec "$BASH" --norc --noprofile -c "kill -INT \$\$" 62<&- 63<&-'
+# interrupt has ended, before it reads from the place that it shares with us. One in the middle of making a pipeline
+# leaves its last child to be waited for by the next simple command, in place of that one's own status.
+PROMPT_COMMAND='builtin :; [[ "$BASHPID" = "$$" ]] || exec "$BASH" --norc --noprofile -c "kill -INT \$\$" 62<&- 63<&-'
 
 __osbx_send() { builtin printf '%s %d\n%s' "$1" "${#2}" "$2" >&63; }
 

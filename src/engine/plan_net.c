@@ -22,7 +22,7 @@ char *plan_resolv_conf(const struct sandbox_request *req, const struct id *id)
 
 	id_short(id, name);
 	int r = buf_appendf(&text,
-			"# The network of this sandbox is private (osbx): TCP and DNS go out, by a policy.\n"
+			"# The network of this sandbox is private (osbx): TCP, UDP, ping and DNS go out, by a policy.\n"
 			"# As it was at the start, the first rule that fits counts:\n");
 
 	for (size_t i = 0; i < policy->n && i < RULES_SHOWN && r == 0; i++) {

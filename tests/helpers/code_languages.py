@@ -85,6 +85,8 @@ CELLS = {
         ('in the background', 'sleep 0.01 & wait $!; echo $?', {'out': '0\n', 'any': 1}),
         ('a wait', 'echo go; sleep 100; echo no', {'interrupt': 1, 'out': 'go\n', 'ename': 'KeyboardInterrupt', 'any': 1}),
         ('a loop', 'echo go; while :; do :; done', {'interrupt': 1, 'out': 'go\n', 'ename': 'KeyboardInterrupt', 'any': 1}),
+        ('a loop of children', 'echo go; while :; do sleep 0; done', {'interrupt': 1, 'out': 'go\n', 'ename': 'KeyboardInterrupt', 'any': 1}),
+        ('a loop of pipelines', 'echo go; while :; do echo a | tail -n 1 >/dev/null; done', {'interrupt': 1, 'out': 'go\n', 'ename': 'KeyboardInterrupt', 'any': 1}),
         ('the state survives', 'f', {'out': 'f 1\n'}),
         ('exit at an error', 'set -e; trap - EXIT', {}),
         ('while all is well', 'true', {}),

@@ -348,6 +348,7 @@ START_TEST(iterates)
 	size_t n = 0;
 
 	json_for_each(child, v) {
+		ck_assert_uint_lt(n, sizeof(names) - 1);
 		names[n++] = json_name(child)[0];
 	}
 	ck_assert_str_eq(names, "abc");
