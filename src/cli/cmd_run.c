@@ -32,6 +32,7 @@ struct run_args {
 	const char *workdir;
 	struct strv env;
 	struct strv env_files;
+	struct strv labels;
 	struct strv cap_add;
 	struct strv cap_drop;
 	bool has_network;
@@ -43,6 +44,7 @@ static void run_args_done(struct run_args *a)
 	request_done(&a->req);
 	strv_done(&a->env);
 	strv_done(&a->env_files);
+	strv_done(&a->labels);
 	strv_done(&a->cap_add);
 	strv_done(&a->cap_drop);
 }
@@ -162,7 +164,7 @@ static const struct args_option run_options[] = {
 	{ "isolation", 0, ARGS_FLAG, ARG(req.isolation), NULL,
 			"let the sandbox make sandboxes of its own; weaker", NULL },
 	{ "keep", 0, ARGS_FLAG, ARG(req.keep), NULL, "keep its files when it ends", NULL },
-	{ "label", 0, ARGS_LIST, ARG(req.labels), "KEY=VALUE", "put a label on the record", NULL },
+	{ "label", 0, ARGS_LIST, ARG(labels), "KEY[=VALUE]", "put a label on the record", NULL },
 	{ "limits", 0, ARGS_CALLBACK, 0, "enforce|best-effort",
 			"when a limit cannot be enforced: fail (default), or run without it",
 			parse_limits },
@@ -205,6 +207,19 @@ static const struct args_option run_options[] = {
 			"working directory instead of the image's", NULL },
 	{ .name = NULL },
 };
+
+/* A key alone has an empty value. */
+static int labels_add(struct run_args *a, struct error *e)
+{
+	strv_for_each(&a->labels, i) {
+		const char *label = a->labels.v[i];
+
+		if (strv_addf(&a->req.labels, strchr(label, '=') ? "%s" : "%s=", label) < 0) {
+			return error_set(e, ERRC_LIMIT, "too many labels");
+		}
+	}
+	return 0;
+}
 
 static int env_add(struct run_args *a, struct error *e)
 {
@@ -324,8 +339,9 @@ static int args_to_request(struct run_args *a, char *const *operands, struct err
 	r->seccomp = mem_strdup(a->seccomp);
 	r->user = mem_strdup(a->user);
 	r->workdir = mem_strdup(a->workdir);
-	if (command_add(a, operands, e) < 0 || env_add(a, e) < 0 || caps_add(a, e) < 0 ||
-			network_choose(a, e) < 0 || request_validate(r, e) < 0) {
+	if (command_add(a, operands, e) < 0 || env_add(a, e) < 0 || labels_add(a, e) < 0 ||
+			caps_add(a, e) < 0 || network_choose(a, e) < 0 ||
+			request_validate(r, e) < 0) {
 		return -1;
 	}
 	return input_check(a, e) < 0 ? -1 : tty_check(a, e);

@@ -22,14 +22,14 @@ is_clear() {
 
 # A whole life.
 osbx run -q --network none "$image" true
-osbx run -d --network none --name w --label role=a --label b=c "$image" sh -c 'echo out; echo err >&2; printf part; while ! [ -e /go ]; do sleep 0.05; done; echo end; exit 3'
+osbx run -d --network none --name w --label role=a --label b=c --label alone "$image" sh -c 'echo out; echo err >&2; printf part; while ! [ -e /go ]; do sleep 0.05; done; echo end; exit 3'
 id=$out
 like "$id" '^[0-9a-f]{8}-[0-9a-f-]{27}$' "run -d prints an id"
 is "$status$err" 0 "and nothing else"
 is "$(state w)" Running "it runs"
 osbx ps -q
 is "$out" "$id" "ps lists it"
-is "$("$OSBX" ps --json | jq -r '.[0] | "\(.name) \(.labels.role) \(.labels.b) \(.status.state) \(.detached)"')" "w a c Running true" "with its name, labels and state"
+is "$("$OSBX" ps --json | jq -r '.[0] | "\(.name) \(.labels.role) \(.labels.b) \(.labels.alone)- \(.status.state) \(.detached)"')" "w a c - Running true" "with its name, labels and state"
 for filter in label=role label=role=a status=running name=w; do
 	is "$("$OSBX" ps -q --filter $filter)" "$id" "filter $filter finds it"
 done
