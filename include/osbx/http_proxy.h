@@ -33,7 +33,8 @@ struct http_proxy_opts {
 	const char *add_request;
 	const char *add_response;
 	const char *const *drop_response;
-	/* A Location that begins with '/' gets this in front, unless it begins with it; or NULL. */
+	/* A Location that begins with '/' gets this in front, unless it begins with it, and so
+	 * does one of "http://" and host, without both; or NULL. */
 	const char *location_prefix;
 	int64_t timeout_ms; /* until the head of the answer, 0: 180 s */
 	/* The answer cannot be had and has not begun: must answer rq. */

@@ -55,6 +55,7 @@ static void proxy_free(struct proxy *p)
 	buf_done(&p->trailers);
 	free(p->add_response);
 	free(p->location_prefix);
+	free(p->host);
 	free(p->in);
 	free(p);
 }
@@ -426,6 +427,7 @@ void http_proxy_start(
 		.drop_response = opts->drop_response,
 		.add_response = mem_strdup(opts->add_response),
 		.location_prefix = mem_strdup(opts->location_prefix),
+		.host = mem_strdup(opts->host),
 		.fail = opts->fail,
 		.on_end = opts->on_end,
 		.ctx = rq->ctx,

@@ -45,18 +45,60 @@ static bool is_beneath(struct span path, struct span prefix)
 	return rest.n == 0 || strchr("/?#", rest.p[0]) || prefix.p[prefix.n - 1] == '/';
 }
 
+static bool has_start(struct span s, struct span start)
+{
+	return s.n >= start.n && strncasecmp(s.p, start.p, start.n) == 0;
+}
+
+/* What is behind "http://" and the name that the backend was called by: to the client, that is a
+ * port of its own machine. False: it is somebody else's. */
+static bool is_own_url(const struct proxy *p, struct span url, struct span *out_rest)
+{
+	struct span scheme = span_of("http://");
+	struct span host = span_of(p->host);
+
+	if (!has_start(url, scheme)) {
+		return false;
+	}
+	url = span_from(url, scheme.n);
+	/* The port of the scheme is left out by who makes a URL with care. */
+	if (!has_start(url, host) && host.n > 3 && memcmp(host.p + host.n - 3, ":80", 3) == 0) {
+		host.n -= 3;
+	}
+	if (!has_start(url, host)) {
+		return false;
+	}
+	url = span_from(url, host.n);
+	if (url.n > 0 && !strchr("/?#", url.p[0])) {
+		return false;
+	}
+	*out_rest = url;
+	return true;
+}
+
+/* Below the prefix, for what is the backend's own. Caller frees. */
+static char *location_of(const struct proxy *p, struct span value)
+{
+	bool is_own = is_own_url(p, value, &value);
+
+	/* "//host/path" is another host's, but not when it follows one. */
+	if (!is_own && (value.n == 0 || value.p[0] != '/' || (value.n > 1 && value.p[1] == '/'))) {
+		return mem_dup(value.p, value.n);
+	}
+	if (is_beneath(value, span_of(p->location_prefix))) {
+		return mem_dup(value.p, value.n);
+	}
+	return mem_printf("%s%s%.*s", p->location_prefix,
+			value.n > 0 && value.p[0] == '/' ? "" : "/", (int)value.n, value.p);
+}
+
 /* Caller frees. */
 static char *value_of(const struct proxy *p, const struct parse_field *f)
 {
-	struct span value = f->value;
-
-	/* "//host/path" is another host's. */
-	if (p->location_prefix && parse_same_name(f->name, "location") && value.n > 0 &&
-			value.p[0] == '/' && !(value.n > 1 && value.p[1] == '/') &&
-			!is_beneath(value, span_of(p->location_prefix))) {
-		return mem_printf("%s%.*s", p->location_prefix, (int)value.n, value.p);
+	if (p->location_prefix && parse_same_name(f->name, "location")) {
+		return location_of(p, f->value);
 	}
-	return mem_dup(value.p, value.n);
+	return mem_dup(f->value.p, f->value.n);
 }
 
 /* Lines "Name: value" with CR LF. */

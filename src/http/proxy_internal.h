@@ -32,6 +32,7 @@ struct proxy {
 	const char *const *drop_response;
 	char *add_response;
 	char *location_prefix;
+	char *host;
 	void (*fail)(struct http_req *rq, enum http_proxy_failure why);
 	void (*on_end)(void *ctx);
 	void *ctx;

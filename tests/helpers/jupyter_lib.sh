@@ -20,9 +20,11 @@ api() {
 	code=$(curl -sS -N -m 60 -o "$tmp/body" -w '%{http_code}' --unix-socket "$sock" -X "$method" "$@" "http://x$target" 2>"$tmp/err")
 	out=$(cat "$tmp/body")
 }
-# told: of the events in $out, one a line; pings and times do not count
+# told: of the events in $out, one a line; pings and times do not count, nor how a line was cut
 told() {
-	printf '%s\n' "$out" | jq -rc 'if .type == "stdout" or .type == "stderr" then "\(.type) \(.text | rtrimstr("\n"))"
+	printf '%s\n' "$out" | jq -rcn 'reduce inputs as $e ([]; if ($e.type == "stdout" or $e.type == "stderr") and
+			.[-1].type == $e.type and (.[-1].text | endswith("\n") | not) then .[-1].text += $e.text else . + [$e] end) | .[] |
+		if .type == "stdout" or .type == "stderr" then "\(.type) \(.text | rtrimstr("\n"))"
 		elif .type == "error" then "error \(.error.ename) \(.error.evalue)"
 		elif .type == "result" then "result \(.results)"
 		elif .type == "execution_count" then "count \(.execution_count)"

@@ -51,11 +51,13 @@ is "$out" "'of it'" "a context by its id"
 osbx code --context 00000000-0000-0000-0000-000000000000 box -c x
 is "$status" 125 "no such context"
 
-# begin CODE: it runs in the background, its process in $begun
+# begin CODE [FIRST]: it runs in the background, behind FIRST and a word, its process in $begun
 begin() {
+	: >"$tmp/begun"
 	# A shell without job control has its background ignore SIGINT, and that is inherited.
 	/usr/bin/python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
-		"$OSBX" code box -c "print('running', flush=True)
+		"$OSBX" code box -c "${2-}
+print('running', flush=True)
 $1" >"$tmp/begun" 2>"$tmp/begun.err" &
 	begun=$!
 	wait_until 20 grep -q running "$tmp/begun" || not_ok "it does not begin"
@@ -69,9 +71,8 @@ is "$?" 1 "interrupted: status 1"
 like "$(cat "$tmp/begun.err")" KeyboardInterrupt "it is told"
 osbx code box -c x
 is "$out" 20 "the state is kept"
-begin 'import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-while True: pass'
+begin 'while True: pass' 'import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)'
 kill -INT "$begun"
 sleep 0.2
 kill -INT "$begun"
