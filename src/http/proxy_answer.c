@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
+#include <strings.h>
 
 #include <osbx/mem.h>
 
@@ -92,13 +94,15 @@ static char *location_of(const struct proxy *p, struct span value)
 			value.n > 0 && value.p[0] == '/' ? "" : "/", (int)value.n, value.p);
 }
 
+static bool is_location(const struct proxy *p, const struct parse_field *f)
+{
+	return p->location_prefix && parse_same_name(f->name, "location");
+}
+
 /* Caller frees. */
 static char *value_of(const struct proxy *p, const struct parse_field *f)
 {
-	if (p->location_prefix && parse_same_name(f->name, "location")) {
-		return location_of(p, f->value);
-	}
-	return mem_dup(f->value.p, f->value.n);
+	return is_location(p, f) ? location_of(p, f->value) : mem_dup(f->value.p, f->value.n);
 }
 
 /* Lines "Name: value" with CR LF. */
@@ -142,9 +146,11 @@ bool proxy_answer_fields(struct proxy *p, const struct proxy_answer *a)
 {
 	size_t bytes = p->add_response ? strlen(p->add_response) : 0;
 
-	bytes += p->location_prefix ? strlen(p->location_prefix) : 0;
 	for (size_t i = 0; i < a->fields_n; i++) {
 		bytes += a->fields[i].name.n + a->fields[i].value.n + strlen(": \r\n");
+		if (is_location(p, &a->fields[i])) {
+			bytes += strlen(p->location_prefix) + 1;
+		}
 	}
 	if (bytes > FIELDS_BYTES_MAX) {
 		return false;

@@ -72,7 +72,8 @@ class Handler(BaseHTTPRequestHandler):
                                     ('Connection', 'X-Hop'), ('X-Hop', '1'), ('Keep-Alive', 'timeout=5')])
         elif path.startswith('/redirect'):
             self.answer(302, b'', [('Location', {'/redirect/root': '/there?a=b', '/redirect/relative': 'there', '/redirect/other': 'http://other.example/x',
-                                                 '/redirect/scheme': '//other.example/x'}[path])])
+                                                 '/redirect/scheme': '//other.example/x',
+                                                 '/redirect/own': f'http://{self.headers["Host"]}/there?a=b'}[path])])
         else:
             n, digest = 0, hashlib.sha256()
             for data in self.body():

@@ -358,7 +358,7 @@ def part_proxy():
     check('fields that come twice', values(fields, 'set-cookie'), ['a=1', 'b=2; Path=/'])
     check('hop-by-hop fields and Server of the answer', [k for k, _ in fields if k in ('x-hop', 'keep-alive', 'server')], [])
     check('one Date, one X-Request-ID', (len(values(fields, 'date')), len(values(fields, 'x-request-id')), values(fields, 'x-request-id') != ['backend']), (1, 1, True))
-    for kind, expected in (('root', f'{base}/there?a=b'), ('relative', 'there'), ('other', 'http://other.example/x'), ('scheme', '//other.example/x')):
+    for kind, expected in (('root', f'{base}/there?a=b'), ('own', f'{base}/there?a=b'), ('relative', 'there'), ('other', 'http://other.example/x'), ('scheme', '//other.example/x')):
         check(f'Location, {kind}', values(request('GET', f'{base}/redirect/{kind}')[2], 'location'), [expected])
     check('Location, through the other mount', values(request('GET', f'{base[3:]}/redirect/root')[2], 'location'), [f'{base[3:]}/there?a=b'])
     got = raw(f'GET {base}/trailer HTTP/1.1\r\nHost: x\r\nTE: trailers\r\nConnection: close\r\n\r\n'.encode())

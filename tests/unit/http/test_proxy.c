@@ -198,6 +198,16 @@ START_TEST(locations)
 		{ "/proxy/8000", "/proxy/80/proxy/8000" },
 		{ "//other/x", "//other/x" },
 		{ "http://other/x", "http://other/x" },
+		{ "http://backend:80/x?y", "/proxy/80/x?y" },
+		{ "HTTP://Backend/x", "/proxy/80/x" },
+		{ "http://backend", "/proxy/80/" },
+		{ "http://backend:80?x", "/proxy/80/?x" },
+		{ "http://backend:80//x", "/proxy/80//x" },
+		{ "http://backend:80/proxy/80/x", "/proxy/80/x" },
+		{ "http://backend:8000/x", "http://backend:8000/x" },
+		{ "http://backend:80@other/x", "http://backend:80@other/x" },
+		{ "http://backend.other/x", "http://backend.other/x" },
+		{ "https://backend/x", "https://backend/x" },
 		{ "relative", "relative" },
 		{ "", "" },
 	};
@@ -214,6 +224,27 @@ START_TEST(locations)
 		PEER_UNTIL(has_head(&client));
 		ck_assert_msg(peer_has(&client, want), "%s", client.got.p);
 	}
+}
+END_TEST
+
+/* What a client has sent as the prefix, as often as the backend says. */
+START_TEST(locations_are_bounded)
+{
+	static char prefix[16 << 10];
+	AUTO(buf) struct buf answer = BUF_INIT(64 << 10);
+
+	memset(prefix, '0', sizeof(prefix) - 1);
+	prefix[0] = '/';
+	opts.location_prefix = prefix;
+	ck_assert_int_eq(buf_append_str(&answer, "HTTP/1.1 302 Found\r\n"), 0);
+	for (int i = 0; i < 90; i++) {
+		ck_assert_int_eq(buf_append_str(&answer, "Location: /\r\n"), 0);
+	}
+	ck_assert_int_eq(buf_append_str(&answer, "Content-Length: 0\r\n\r\n"), 0);
+	ask_get();
+	peer_say(&backend, answer.p);
+	PEER_UNTIL(failed != 0);
+	ck_assert_int_eq(failed, 1 + HTTP_PROXY_RESPONSE);
 }
 END_TEST
 
@@ -701,6 +732,7 @@ int main(void)
 	tcase_add_test(tc, the_head_of_a_request);
 	tcase_add_test(tc, the_head_of_an_answer);
 	tcase_add_test(tc, locations);
+	tcase_add_test(tc, locations_are_bounded);
 	tcase_add_test(tc, bodies_of_answers);
 	tcase_add_test(tc, answers_without_a_body);
 	tcase_add_test(tc, answers_that_are_none);
