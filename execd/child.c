@@ -297,16 +297,33 @@ static int step_caps(struct setup *s, struct error *e)
 	return r < 0 ? error_sys(e, -r, "set capabilities") : 0;
 }
 
+/* Where the request of a client names no directory, the one that a session was left in or the main
+ * process began in is only a habit: a client that has removed it must still be able to run things.
+ */
+static int cwd_enter(const struct setup *s)
+{
+	if (chdir(s->cwd) == 0) {
+		return 0;
+	}
+	int sysno = errno;
+
+	if ((sysno != ENOENT && sysno != ENOTDIR) || !s->more || s->more->cwd || chdir("/") < 0) {
+		return -sysno;
+	}
+	(void)dprintf(STDERR_FILENO, "osbx: working directory \"%s\" is gone, \"/\" is used\n",
+			shown(s->cwd).text);
+	return 0;
+}
+
 /* As the user, who must be able to enter it. */
 static int step_cwd(struct setup *s, struct error *e)
 {
 	char where[LIMIT_PATH_BYTES + 1];
+	int r = cwd_enter(s);
 
-	if (chdir(s->cwd) < 0) {
-		int sysno = errno;
-
+	if (r < 0) {
 		(void)error_set(e, ERRC_INVALID, "working directory \"%s\"", shown(s->cwd).text);
-		e->sysno = sysno;
+		e->sysno = -r;
 		return -1;
 	}
 	/* The kernel says "(unreachable)…" outside the root (CVE-2024-21626). */

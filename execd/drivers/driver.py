@@ -628,8 +628,13 @@ def shell_make():
     config.HistoryManager.enabled = False
     InteractiveShell.display_pub_class = Publisher
     before = sys.stdout, sys.stderr, sys.displayhook, sys.excepthook
+    kept = dict(MAIN)
     shell = InteractiveShell.instance(config=config, user_module=sys.modules["__main__"], user_ns=MAIN)
     sys.stdout, sys.stderr, sys.displayhook, sys.excepthook = before
+    # Its exit and quit are of a prompt's, and it overwrites names that the user may have given.
+    for name in "exit", "quit":
+        MAIN.pop(name, None)
+    MAIN.update(kept)
     shell.enable_matplotlib = lambda gui=None: ("agg", "agg")
     B.input = no_input
 

@@ -31,6 +31,8 @@ enum doctor_probe {
 	DOCTOR_PROBE_MOUNT_SETATTR,
 	DOCTOR_PROBE_USERNS,   /* unshare(CLONE_NEWUSER) */
 	DOCTOR_PROBE_MOUNT,    /* mount(2) in that user namespace; not tried without it */
+	DOCTOR_PROBE_HOSTNAME, /* sethostname(2) there, the same; podman's filter refuses it */
+	DOCTOR_PROBE_SETNS,
 	DOCTOR_PROBE_OPTIONAL, /* there are substitutes for those from here on */
 	DOCTOR_PROBE_OPENAT2 = DOCTOR_PROBE_OPTIONAL,
 	DOCTOR_PROBE_CLONE3,

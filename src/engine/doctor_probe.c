@@ -55,6 +55,18 @@ static int probe_mount(void)
 	return -sys_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
 
+static int probe_hostname(void)
+{
+	int r = sys_unshare(CLONE_NEWUTS);
+
+	return r < 0 ? 0 : -sys_sethostname("osbx");
+}
+
+static int probe_setns(void)
+{
+	return -sys_setns(-1, 0);
+}
+
 static const struct {
 	const char *name;
 	int (*call)(void);
@@ -66,6 +78,8 @@ static const struct {
 	[DOCTOR_PROBE_MOUNT_SETATTR] = { "mount_setattr", probe_mount_setattr, EINVAL },
 	[DOCTOR_PROBE_USERNS] = { "unshare", probe_userns, 0 },
 	[DOCTOR_PROBE_MOUNT] = { "mount", probe_mount, 0 },
+	[DOCTOR_PROBE_HOSTNAME] = { "sethostname", probe_hostname, 0 },
+	[DOCTOR_PROBE_SETNS] = { "setns", probe_setns, EBADF },
 	[DOCTOR_PROBE_OPENAT2] = { "openat2", probe_openat2, EINVAL },
 	[DOCTOR_PROBE_CLONE3] = { "clone3", probe_clone3, EINVAL },
 };
@@ -82,7 +96,8 @@ static NORETURN void probes_tell(int fd)
 	bool has_userns = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(probes); i++) {
-		int r = i == DOCTOR_PROBE_MOUNT && !has_userns ? 0 : probes[i].call();
+		bool is_inside = i == DOCTOR_PROBE_MOUNT || i == DOCTOR_PROBE_HOSTNAME;
+		int r = is_inside && !has_userns ? 0 : probes[i].call();
 		int told = r == probes[i].there ? 0 : r;
 
 		has_userns |= i == DOCTOR_PROBE_USERNS && told == 0;

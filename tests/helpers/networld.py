@@ -344,9 +344,9 @@ def certificate(folder):
     """ca.pem, and a server certificate for every name and address."""
     names = [*(f'DNS:{n}' for n in (*NAMES, *ALIASES) if '.chain.' not in n and '.short.' not in n), *(f'IP:{a}' for a in WEB)]
     with open(f'{folder}/ext', 'w', encoding='utf-8') as f:
-        f.write('subjectAltName=' + ','.join(names))
+        f.write('subjectAltName=' + ','.join(names) + '\nauthorityKeyIdentifier=keyid\n')  # RFC 5280, as python 3.13 insists on it
     for words in (['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '30', '-subj', '/CN=test CA',
-                   '-keyout', 'ca.key', '-out', 'ca.pem'],
+                   '-addext', 'keyUsage=critical,keyCertSign', '-keyout', 'ca.key', '-out', 'ca.pem'],
                   ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=test', '-keyout', 'server.key', '-out',
                    'server.csr'],
                   ['x509', '-req', '-in', 'server.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '30', '-extfile', 'ext', '-out',

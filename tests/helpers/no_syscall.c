@@ -24,6 +24,7 @@ static const struct {
 	{ "mount_setattr", 442 },
 	{ "copy_file_range", 326 },
 	{ "statx", 332 },
+	{ "sethostname", 170 },
 };
 
 static int find(const char *name, unsigned int *out_nr)

@@ -108,6 +108,7 @@ is "$left" 0 'TERM in the first thirty milliseconds leaves nothing'
 
 # What a killed osbx leaves is gone after the next command, whichever that is.
 for next in images 'run --network none adversary:1 true' 'tag adversary:1 swept:1'; do
+	: >"$tmp/up"
 	"$OSBX" run --network none adversary:1 sh -c 'echo up; sleep 20' >"$tmp/up" 2>/dev/null </dev/null &
 	pid=$!
 	n=0

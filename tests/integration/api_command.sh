@@ -243,9 +243,10 @@ note "ends took $elapsed s"
 # What holds the pipe does not hold the stream.
 sh_run 'sleep 782 & setsid sh -c "while :; do echo more; sleep 0.05; done" & echo up'
 is "$(printf '%s\n' "$out" | grep -v 'stdout more' | tr '\n' ' ')" "init stdout up execution_complete " "a server in the background"
-is "$(count 'echo more')" 1 "goes on, its output is taken"
+# It may be two at the moment of a fork.
+like "$(count 'echo more')" '^[12]$' "goes on, its output is taken"
 sleep 0.5
-is "$(count 'echo more')" 1 "and goes on"
+like "$(count 'echo more')" '^[12]$' "and goes on"
 in_w sh -c 'kill -9 $(grep -sl "[e]cho more" /proc/[0-9]*/cmdline | cut -d / -f 3)'
 sh_run 'head -c 1000 /dev/zero | tr "\0" y; sleep 783 &'
 is "$(texts | tr -d '\n' | wc -c)" 1000 "what was written before the end is all there"

@@ -54,6 +54,13 @@ execution_complete" "$name: both streams are one"
 two |/tmp|none
 /tmp
 execution_complete" "$name: exported variables and the directory persist"
+	s "$id" 'mkdir /tmp/gone; cd /tmp/gone; rmdir /tmp/gone'
+	said "$id" 'pwd; echo $A' 'osbx: working directory "/tmp/gone" is gone, "/" is used
+/
+1
+execution_complete' "$name: a directory that is gone does not end the session"
+	s "$id" true '{"cwd":"/tmp/gone"}'
+	is "$code|$(printf %s "$out" | jq -r .code)" "400|INVALID_REQUEST_BODY" "$name: one that is asked for must be there"
 	said "$id" 'export C=3; cd /; exit 4' "error 4" "$name: exit"
 	said "$id" 'echo $C $PWD' "3 /
 execution_complete" "$name: what was set before it persists"

@@ -45,6 +45,14 @@ for i in range(10):
 like "$(cat "$tmp/closed")" '"ename":"Kernel(Died|ProtocolError)"' "python closes all it has"
 again python that
 
+# IPython's shell, which the first magic makes.
+code python 'In = 5
+exit_ = exit' >/dev/null
+like "$(code python '%time 6 * 7')" '"text":"42"' "a magic"
+like "$(code python 'In')" '"text":"5"' "takes no name away"
+like "$(code python 'exit(3)')" '"ename":"SystemExit","evalue":"3"' "nor exit()"
+like "$(code python 'In, exit is exit_')" '"text":"\(5, True\)"' "and all goes on"
+
 # What the code replaces of the language.
 like "$(code javascript 'Object.prototype.toJSON = () => "no"; Array.prototype.toJSON = () => 1; ({a: [1]})')" \
 	'"text":"\{ a: ' "toJSON() of all objects"

@@ -289,11 +289,11 @@ if [ "$OSBX_TEST_MODE" = root ] || [ "$OSBX_TEST_MODE" = user ] || [ "$OSBX_TEST
 	is "$("$OSBX" exec u stat -c '%u:%g' /etc/second)" 0:0 "-u"
 	osbx cp -a second u:/etc/third
 	is "$("$OSBX" exec u stat -c '%u:%g' /etc/third)" "$(stat -c %u:%g second)" "-a keeps the owner"
-	"$OSBX" exec -u 0 u sh -c 'echo s >/tmp/s; chown 1000:1000 /tmp/s; chmod 6755 /tmp/s'
+	"$OSBX" exec -u 0 u sh -c 'echo s >/tmp/s; chown 4321:4321 /tmp/s; chmod 6755 /tmp/s'
 	osbx cp -a u:/tmp/s -
 	if [ "$OSBX_TEST_MODE" != user ]; then
 		osbx cp -a u:/tmp/s s
-		is "$(stat -c '%u:%g %a' s)" "1000:1000 755" "also here, but for set-id bits"
+		is "$(stat -c '%u:%g %a' s)" "4321:4321 755" "also here, but for set-id bits"
 	else
 		osbx cp -a u:/tmp/s s
 		like "$status$err" '125.*keep the owner' "an ordinary user cannot give files away"

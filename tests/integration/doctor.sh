@@ -88,6 +88,8 @@ run "$OSBX_TEST_HELPERS/no_syscall" mount_setattr "$OSBX" doctor -q
 blocked 'outer filter' 'a seccomp filter of .* refuses mount_setattr' 'docker run --security-opt seccomp=unconfined'
 run "$OSBX_TEST_HELPERS/no_syscall" mount_setattr "$OSBX" run @host true
 like "$err" '^hint: a seccomp filter of .* refuses mount_setattr' 'outer filter: run says the cause'
+run "$OSBX_TEST_HELPERS/no_syscall" sethostname "$OSBX" doctor -q
+blocked 'a filter like that of podman' 'a seccomp filter of .* refuses sethostname' 'docker run --security-opt seccomp=unconfined'
 mkdir -m 777 "$tmp/open"
 run env OSBX_ROOT="$tmp/open" "$OSBX" doctor -q
 is "$status" 1 'directory that others may write to: exit 1'
