@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The other implementation of program.h, in the static program alone. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,5 +48,8 @@ int program_full(struct error *e)
 	int r = sys_execveat(fd, program_argv, environ);
 
 	program_argv[0] = name;
-	return error_sys(e, -r, "execute osbx in memory");
+	(void)error_sys(e, -r, "execute osbx in memory");
+	return r == -ENOENT ? error_hint(e, "commands of osbx that are seldom in a hurry need glibc, "
+					    "which is missing here: apt install libc6")
+			    : -1;
 }
