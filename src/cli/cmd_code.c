@@ -242,7 +242,7 @@ static void prompt(const struct code_session *s, bool in_block)
 	}
 }
 
-/* Run what has been typed. -1: it makes no sense to go on. */
+/* Run what has been typed. 1: nobody reads what comes of it, -1: it makes no sense to go on. */
 static int block_run(struct code_session *s, struct buf *block, struct error *e)
 {
 	autofree char *code = buf_take(block);
@@ -252,7 +252,7 @@ static int block_run(struct code_session *s, struct buf *block, struct error *e)
 		return 0;
 	}
 	if (session_run(s, code, &status, e) == 0) {
-		return 0;
+		return status == 128 + SIGPIPE;
 	}
 	/* A busy context and the like: told, and may be over at the next try. */
 	if (e->code == ERRC_CONFLICT || e->code == ERRC_INVALID) {
@@ -296,7 +296,7 @@ static int session_interact(struct code_session *s, struct error *e)
 		}
 	}
 	buf_done(&lines.in);
-	return r;
+	return r < 0 ? -1 : 0;
 }
 
 static int code_main(

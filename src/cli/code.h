@@ -43,7 +43,7 @@ struct code_client {
 	const struct dirs *dirs;
 	const struct id *id;
 	struct loop *loop;
-	int signal_fd; /* SIGINT, which is blocked */
+	int signal_fd; /* SIGINT, which is blocked, as is SIGPIPE */
 	struct loop_source signals;
 	struct exchange *exchange; /* under way */
 };
@@ -68,8 +68,9 @@ struct code_client_run {
 	const char *code;
 	int64_t timeout_ms; /* 0: none */
 };
-/* Run it and show what comes. SIGINT interrupts it, a second one leaves it. *out_status: 0, 1 when
- * the code has failed, 130 when it was left. */
+/* Run it and show what comes. SIGINT interrupts it, a second one leaves it; the reader's end
+ * interrupts it too. *out_status: 0, 1 when the code has failed, 130 when it was left, 141 when
+ * nobody reads. */
 int code_client_run(struct code_client *c, const struct code_client_run *run,
 		struct code_show *show, int *out_status, struct error *e)
 		NONNULL(1, 2, 3, 4, 5) MUST_CHECK;

@@ -34,6 +34,7 @@ struct exchange {
 	int status;
 	unsigned int signals_n;
 	bool has_ended;
+	bool reader_gone; /* of what is shown */
 	struct error e;
 };
 
@@ -44,9 +45,11 @@ int code_client_open(struct code_client *c, const struct dirs *dirs, const struc
 
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGPIPE);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
 		return error_sys(e, errno, "block signals");
 	}
+	(void)sigdelset(&set, SIGPIPE);
 	c->dirs = dirs;
 	c->id = id;
 	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -84,6 +87,49 @@ static int client_connect(const struct code_client *c, struct error *e)
 	return r < 0 ? error_sys(e, -r, "speak to sandbox %s", c->id->text) : TAKE_FD(fd);
 }
 
+static void interrupt_on_end(void *ctx, int r, const struct http_answer *a)
+{
+	struct exchange *x = ctx;
+
+	(void)r;
+	(void)a;
+	x->interrupt = NULL;
+}
+
+/* An id is made of digits and dashes. */
+static bool has_safe_id(const struct exchange *x)
+{
+	return x->context_id && !strpbrk(x->context_id, " \r\n&#%");
+}
+
+/* The run goes on to its end, which then comes soon. */
+static void interrupt_send(struct exchange *x)
+{
+	struct error e = ERROR_INIT;
+	int fd = client_connect(x->client, &e);
+	autofree char *target = mem_printf("/code?id=%s", x->context_id);
+	const struct http_call_opts opts = {
+		.method = "DELETE",
+		.target = target,
+		.host = "sandbox",
+		.on_end = interrupt_on_end,
+		.ctx = x,
+	};
+
+	x->interrupt = fd >= 0 ? http_call_start(x->client->loop, fd, &opts) : NULL;
+}
+
+/* Nobody reads any more ("| head"): the run is ended, and its end waited for, since the context is
+ * busy until then and the next command of a script would be refused. */
+static void reader_lost(struct exchange *x)
+{
+	x->reader_gone = true;
+	error_clear(&x->e);
+	if (x->signals_n == 0 && !x->interrupt && has_safe_id(x)) {
+		interrupt_send(x);
+	}
+}
+
 static void line_use(struct exchange *x)
 {
 	struct error e = ERROR_INIT;
@@ -105,7 +151,12 @@ static void line_use(struct exchange *x)
 	if (type && text && str_eq(type, "init") && !x->context_id) {
 		x->context_id = mem_strdup(text);
 	}
-	if (code_show_event(x->show, event, &x->e) < 0) {
+	if (x->reader_gone || code_show_event(x->show, event, &x->e) == 0) {
+		return;
+	}
+	if (x->e.sysno == EPIPE) {
+		reader_lost(x);
+	} else {
 		loop_stop(x->client->loop, 0);
 	}
 }
@@ -150,32 +201,6 @@ static void on_end(void *ctx, int r, const struct http_answer *a)
 	loop_stop(x->client->loop, 0);
 }
 
-static void interrupt_on_end(void *ctx, int r, const struct http_answer *a)
-{
-	struct exchange *x = ctx;
-
-	(void)r;
-	(void)a;
-	x->interrupt = NULL;
-}
-
-/* The run goes on to its end, which then comes soon. */
-static void interrupt_send(struct exchange *x)
-{
-	struct error e = ERROR_INIT;
-	int fd = client_connect(x->client, &e);
-	autofree char *target = mem_printf("/code?id=%s", x->context_id);
-	const struct http_call_opts opts = {
-		.method = "DELETE",
-		.target = target,
-		.host = "sandbox",
-		.on_end = interrupt_on_end,
-		.ctx = x,
-	};
-
-	x->interrupt = fd >= 0 ? http_call_start(x->client->loop, fd, &opts) : NULL;
-}
-
 static void on_signal(struct loop *loop, struct loop_source *src, uint32_t events)
 {
 	struct code_client *c = container_of(src, struct code_client, signals);
@@ -186,8 +211,7 @@ static void on_signal(struct loop *loop, struct loop_source *src, uint32_t event
 	if (read(c->signal_fd, &si, sizeof(si)) != sizeof(si)) {
 		return;
 	}
-	/* An id is made of digits and dashes. */
-	if (++x->signals_n > 1 || !x->context_id || strpbrk(x->context_id, " \r\n&#%")) {
+	if (++x->signals_n > 1 || x->reader_gone || !has_safe_id(x)) {
 		loop_stop(loop, 0);
 	} else {
 		interrupt_send(x);
@@ -350,6 +374,6 @@ int code_client_run(struct code_client *c, const struct code_client_run *run,
 	if (exchange_check(&x, e) < 0) {
 		return -1;
 	}
-	*out_status = show->has_error ? 1 : 0;
+	*out_status = x.reader_gone ? 128 + SIGPIPE : show->has_error;
 	return 0;
 }

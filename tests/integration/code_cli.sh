@@ -45,6 +45,23 @@ osbx code box --timeout 200ms -c 'while True: pass'
 is "$status" 1 "a time limit: status 1"
 like "$err" 'KernelTimeout: timed out after 200 ms' "it is told"
 
+# A reader that goes away ("| head") ends the run before osbx ends: the context is free for the next one.
+for lang in python bash; do
+	case $lang in
+	python) code='while True: print("more", flush=True)' ;;
+	*) code='while :; do echo more; done' ;;
+	esac
+	is "$({ "$OSBX" code box -l $lang -c "$code"; echo $? >"$tmp/ended"; } 2>/dev/null | head -n 1) $(cat "$tmp/ended")" \
+		"more 141" "$lang: a reader that goes away"
+	osbx code box -l $lang -c "print('next')"
+	unlike "$err" busy "$lang: the next run finds nothing in its way"
+done
+like "$(yes 1 | timeout 60 "$OSBX" code box -i 2>/dev/null | head -n 1)" 1 "also that of a prompt"
+before=$(curl -sS --unix-socket "$("$OSBX" inspect box | jq -r .execd.socket)" 'http://x/code/contexts' | jq length)
+"$OSBX" code box --new -c 'while True: print("more", flush=True)' 2>/dev/null | head -n 1 >/dev/null
+is "$(curl -sS --unix-socket "$("$OSBX" inspect box | jq -r .execd.socket)" 'http://x/code/contexts' | jq length)" "$before" \
+	"a new context is gone with its reader"
+
 context=$(curl -sS --unix-socket "$("$OSBX" inspect box | jq -r .execd.socket)" -d '{"language":"python"}' http://x/code/context | jq -r .id)
 osbx code --context "$context" box -c 'x = "of it"; x'
 is "$out" "'of it'" "a context by its id"
