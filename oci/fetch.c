@@ -51,27 +51,13 @@ static int send_setup(const struct fetch *f, const struct fetch_setup *setup, st
 
 static int start(struct fetch *f, struct error *e)
 {
-	static char program[] = "osbx";
-	static char command[] = "fetch";
-	char *const argv[] = { program, command, NULL };
-	int pair[2] = { -1, -1 };
-	autoclose int theirs = -1;
-	struct spawn_opts opts = {
-		.path = spawn_self,
-		.argv = argv,
-		.fds_n = 1,
+	const struct spawn_part part = {
+		.command = "fetch",
+		.control_fd = FETCH_CONTROL_FD,
 		.die_with_parent = true,
 	};
-	pid_t pid = 0;
-	int rc = fd_seqpacket_pair(pair);
 
-	if (rc < 0) {
-		return error_sys(e, -rc, "make socket pair");
-	}
-	f->sock = pair[0];
-	theirs = pair[1];
-	opts.fds[0] = (struct spawn_fd){ .from = theirs, .to = FETCH_CONTROL_FD };
-	return spawn_start(&opts, &f->pidfd, &pid, e);
+	return spawn_part(&part, &f->sock, &f->pidfd, e);
 }
 
 struct fetch *fetch_start_setup(const struct fetch_setup *setup, struct error *e)

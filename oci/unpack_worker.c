@@ -35,30 +35,16 @@ static int send_job(const struct worker *w, const struct unpack_job *job,
 int worker_start(struct worker *w, const struct unpack_job *job, const int fds[UNPACK_FD_COUNT],
 		char (*lowers)[UNPACK_NAME_MAX], struct error *e)
 {
-	static char program[] = "osbx";
-	static char command[] = "unpack";
-	char *const argv[] = { program, command, NULL };
-	int pair[2] = { -1, -1 };
-	autoclose int theirs = -1;
-	struct spawn_opts opts = {
-		.path = spawn_self,
-		.argv = argv,
-		.fds_n = 1,
+	const struct spawn_part part = {
+		.command = "unpack",
+		.control_fd = UNPACK_CONTROL_FD,
 		.die_with_parent = true,
 	};
-	pid_t pid = 0;
-	int rc = fd_seqpacket_pair(pair);
 
-	if (rc < 0) {
-		return error_sys(e, -rc, "make socket pair");
-	}
-	w->sock = pair[0];
-	theirs = pair[1];
-	opts.fds[0] = (struct spawn_fd){ .from = theirs, .to = UNPACK_CONTROL_FD };
-	if (spawn_start(&opts, &w->pidfd, &pid, e) < 0) {
+	if (spawn_part(&part, &w->sock, &w->pidfd, e) < 0) {
 		return -1;
 	}
-	rc = send_job(w, job, fds, lowers);
+	int rc = send_job(w, job, fds, lowers);
 	if (rc < 0) {
 		return error_sys(e, -rc, "send job to unpack");
 	}

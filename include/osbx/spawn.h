@@ -34,6 +34,19 @@ struct spawn_opts {
  * execve in the child is reported here. Caller owns *out_pidfd (O_CLOEXEC) and reaps the pid. */
 int spawn_start(const struct spawn_opts *opts, int *out_pidfd, pid_t *out_pid,
 		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
+
+struct spawn_part {
+	const char *path;    /* NULL: spawn_self */
+	const char *command; /* hidden ones, for example "netd" */
+	int control_fd;      /* what its end of the socket is there */
+	bool die_with_parent;
+	bool new_session;
+};
+
+/* A part of this program as a process of its own, "osbx COMMAND", at the other end of a SEQPACKET
+ * socket. Caller owns both descriptors and reaps the process. */
+int spawn_part(const struct spawn_part *part, int *out_sock, int *out_pidfd,
+		struct error *e) MUST_CHECK NONNULL(1, 2, 3, 4);
 /* Wait up to timeout_ms (-1: for ever) and reap. 0 with a waitid-style status in *out_status as
  * exit code 0..255 or 128 + signal; -ETIMEDOUT; -errno. */
 int spawn_wait(int pidfd, int timeout_ms, int *out_status) MUST_CHECK NONNULL(3);

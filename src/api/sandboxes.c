@@ -75,9 +75,11 @@ static bool has_label(const struct strv *labels, const char *label)
 	return false;
 }
 
-/* More than one server may create at a time: the limits are kept as well as a count can. own: the
- * label of the key's sandboxes, or NULL. */
-static bool is_full(struct api *api, struct http_req *rq, const char *own)
+/* More than one worker and server may create at a time, so a count goes before a creation and
+ * another one after it, of those that were there earlier: of many at once the latest give way. own:
+ * the label of the key's sandboxes, or NULL. mine: what was created, or NULL. True: answered, and
+ * mine is removed. */
+static bool is_full(struct api *api, struct http_req *rq, const char *own, const struct id *mine)
 {
 	AUTO(sandbox_list) struct sandbox_list l = { .n = 0 };
 	const uint64_t most = api->opts->sandboxes_max;
@@ -89,7 +91,9 @@ static bool is_full(struct api *api, struct http_req *rq, const char *own)
 	if ((most == 0 && most_own == 0) || sandbox_list(&api->dirs, true, &l, &e) < 0) {
 		return false;
 	}
-	for (size_t i = 0; i < l.n; i++) {
+	/* Oldest first. */
+	for (size_t i = 0; i < l.n && !(mine && strcmp(l.v[i].state.id.text, mine->text) == 0);
+			i++) {
 		if (!state_is_final(&l.v[i].state)) {
 			alive++;
 			alive_own += own && has_label(&l.v[i].state.labels, own);
@@ -99,6 +103,9 @@ static bool is_full(struct api *api, struct http_req *rq, const char *own)
 
 	if (!is_own && (most == 0 || alive < most)) {
 		return false;
+	}
+	if (mine) {
+		(void)!sandbox_remove(&api->dirs, mine, true, &e);
 	}
 	http_reply_field(rq, "Retry-After", "5");
 	api_fail(rq, 429, API_LIMIT_REACHED, "%llu sandboxes%s are alive, as many as may be",
@@ -144,7 +151,7 @@ static void create_work(struct api *api, struct http_req *rq)
 	}
 	const char *own = NULL;
 
-	if (owner_add(rq, &c, &own) < 0 || is_full(api, rq, own)) {
+	if (owner_add(rq, &c, &own) < 0 || is_full(api, rq, own, NULL)) {
 		return;
 	}
 	const struct sandbox_start_opts opts = {
@@ -171,7 +178,9 @@ static void create_work(struct api *api, struct http_req *rq)
 		http_abort(rq);
 		return;
 	}
-	reply_created(api, rq, &id);
+	if (!is_full(api, rq, own, &id)) {
+		reply_created(api, rq, &id);
+	}
 }
 
 void sandboxes_post(struct http_req *rq)

@@ -28,6 +28,7 @@
 
 #include <osbx/cleanup.h>
 #include <osbx/clock.h>
+#include <osbx/fd.h>
 #include <osbx/mem.h>
 #include <osbx/spawn.h>
 #include <osbx/str.h>
@@ -343,6 +344,36 @@ static int wait_end(int pidfd, int timeout_ms)
 			left = rest > 0 ? (int)rest : 0;
 		}
 	}
+}
+
+int spawn_part(const struct spawn_part *part, int *out_sock, int *out_pidfd, struct error *e)
+{
+	char name[] = "osbx";
+	autofree char *command = mem_strdup(part->command);
+	char *const argv[] = { name, command, NULL };
+	int pair[2] = { -1, -1 };
+	int r = fd_seqpacket_pair(pair);
+
+	if (r < 0) {
+		return error_sys(e, -r, "channel of osbx %s", part->command);
+	}
+	autoclose int ours = pair[0];
+	autoclose int theirs = pair[1];
+	const struct spawn_opts opts = {
+		.path = part->path ? part->path : spawn_self,
+		.argv = argv,
+		.fds = { { .from = theirs, .to = part->control_fd } },
+		.fds_n = 1,
+		.die_with_parent = part->die_with_parent,
+		.new_session = part->new_session,
+	};
+	pid_t pid = 0;
+
+	if (spawn_start(&opts, out_pidfd, &pid, e) < 0) {
+		return -1;
+	}
+	*out_sock = TAKE_FD(ours);
+	return 0;
 }
 
 int spawn_wait(int pidfd, int timeout_ms, int *out_status)

@@ -42,31 +42,17 @@ static void hook_end(struct deny_hook *h)
 
 static int hook_spawn(struct deny_hook *h, struct error *e)
 {
-	char name[] = "osbx";
-	char command[] = "notify";
-	char *const argv[] = { name, command, NULL };
-	int fds[2];
-	int r = fd_seqpacket_pair(fds);
-
-	if (r < 0) {
-		return error_sys(e, -r, "channel of the web hook");
-	}
-	autoclose int theirs = fds[1];
-	autoclose int ours = fds[0];
-	const struct spawn_opts opts = {
-		.path = spawn_self,
-		.argv = argv,
-		.fds = { { .from = theirs, .to = NOTIFY_CONTROL_FD } },
-		.fds_n = 1,
+	const struct spawn_part part = {
+		.command = "notify",
+		.control_fd = NOTIFY_CONTROL_FD,
 		.new_session = true,
 	};
-	pid_t pid = 0;
 
-	if (spawn_start(&opts, &h->pidfd, &pid, e) < 0) {
+	if (spawn_part(&part, &h->sock, &h->pidfd, e) < 0) {
 		return -1;
 	}
-	r = fd_set_nonblock(ours, true);
-	h->sock = TAKE_FD(ours);
+	int r = fd_set_nonblock(h->sock, true);
+
 	return r < 0 ? error_sys(e, -r, "channel of the web hook") : 0;
 }
 

@@ -93,33 +93,16 @@ static const char *netd_program(void)
 
 static int netd_spawn(struct keeper_net *n, struct error *e)
 {
-	char name[] = "osbx";
-	char command[] = "netd";
-	char *const argv[] = { name, command, NULL };
-	int fds[2];
-	int r = fd_seqpacket_pair(fds);
-
-	if (r < 0) {
-		return error_sys(e, -r, "channel of the private network");
-	}
-	autoclose int theirs = fds[1];
-	autoclose int ours = fds[0];
-	const struct spawn_opts opts = {
+	const struct spawn_part part = {
 		.path = netd_program(),
-		.argv = argv,
-		.fds = { { .from = theirs, .to = NETD_CONTROL_FD } },
-		.fds_n = 1,
+		.command = "netd",
+		.control_fd = NETD_CONTROL_FD,
 		.die_with_parent = true,
 		/* A terminal's Ctrl-C is not for it. */
 		.new_session = true,
 	};
-	pid_t pid = 0;
 
-	if (spawn_start(&opts, &n->pidfd, &pid, e) < 0) {
-		return error_wrap(e, "private network");
-	}
-	n->sock = TAKE_FD(ours);
-	return 0;
+	return spawn_part(&part, &n->sock, &n->pidfd, e) < 0 ? error_wrap(e, "private network") : 0;
 }
 
 /* Kill it; its end is waited for where nothing else has to be done. */

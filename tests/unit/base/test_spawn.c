@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -68,6 +69,13 @@ static int child_sleep(void)
 	return pause();
 }
 
+#define PART_FD 7
+
+static int child_part(void)
+{
+	return send(PART_FD, "here", 4, MSG_NOSIGNAL) == 4 ? 5 : 1;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -76,6 +84,7 @@ static const struct {
 	{ "child-env", child_env },
 	{ "child-signals", child_signals },
 	{ "child-sleep", child_sleep },
+	{ "part", child_part },
 };
 
 static int child_main(const char *mode)
@@ -484,6 +493,28 @@ START_TEST(one_target_twice_aborts)
 }
 END_TEST
 
+START_TEST(a_part_has_a_socket)
+{
+	const struct spawn_part part = { .command = "part", .control_fd = PART_FD };
+	struct error e = ERROR_INIT;
+	int status = -1;
+	int sock = -1;
+	int pidfd = -1;
+	char text[8] = "";
+
+	ck_assert_msg(spawn_part(&part, &sock, &pidfd, &e) == 0, "%s", e.text);
+	ck_assert_int_eq(recv(sock, text, sizeof(text) - 1, 0), 4);
+	ck_assert_str_eq(text, "here");
+	ck_assert_int_eq(spawn_wait(pidfd, -1, &status), 0);
+	ck_assert_int_eq(status, 5);
+	/* Its end was the only one. */
+	ck_assert_int_eq(recv(sock, text, sizeof(text), 0), 0);
+	ck_assert_int_eq(fcntl(sock, F_GETFD), FD_CLOEXEC);
+	close(sock);
+	close(pidfd);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) {
@@ -504,6 +535,7 @@ int main(int argc, char **argv)
 	tcase_add_test(tc, failures_of_execve_are_reported);
 	tcase_add_test(tc, failure_of_the_descriptors_is_reported);
 	tcase_add_test(tc, path_of_the_environment_is_not_asked);
+	tcase_add_test(tc, a_part_has_a_socket);
 	tcase_add_test(tc, find_says_where);
 	tcase_add_test(tc, many_in_a_row);
 	tcase_add_test(tc, aside_is_a_process_of_its_own);
