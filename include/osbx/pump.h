@@ -6,6 +6,7 @@
  * With splice(2) through one pipe a direction, made at the first byte; a direction that has ended
  * is shut down on the other side (half-close), one that is full stops its source (back-pressure). A
  * peer that is reset resets the other one (SO_LINGER 0), and only that: nothing is invented.
+ * SIGPIPE must be blocked or ignored in the process: splice(2) knows no MSG_NOSIGNAL.
  */
 #ifndef OSBX_PUMP_H
 #define OSBX_PUMP_H

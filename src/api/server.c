@@ -193,8 +193,11 @@ static void beat_on_time(struct loop *loop, struct loop_source *src, uint32_t ev
 
 static int signals_take(struct server *s, struct error *e)
 {
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigset_t set;
 
+	/* What writes by splice(2) has no other way to be told (pump.h). */
+	(void)sigaction(SIGPIPE, &ignore, NULL);
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGCHLD);
 	(void)sigaddset(&set, SIGTERM);

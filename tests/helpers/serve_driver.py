@@ -400,12 +400,30 @@ def part_proxy():
         check('bytes both ways, and the end of one side before that of the other', rest == b'early' + many + b'end %d' % (len(many) + 5))
     check('what is not HTTP', request('GET', f'/v1/sandboxes/{name}/proxy/44772/ping')[0], 200)
     check('a client that goes away in the middle of an answer', part_cut(base))
+    check('clients of upgraded connections that go away', part_left(base))
     delete(name)
 
 
 def part_cut(base):
     with dial() as sock:
         sock.sendall(f'POST {base}/count HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc'.encode())
+    return request('GET', f'{base}/echo')[0] == 200
+
+
+def part_left(base):
+    """Nobody reads what the echo writes any more, while it writes."""
+    for i in range(60):
+        with dial() as sock:
+            sock.sendall(f'GET {base}/ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+                         f'Sec-WebSocket-Key: {base64.b64encode(b"0123456789abcdef").decode()}\r\n\r\n'.encode())
+            sock.settimeout(0.02)
+            end = time.monotonic() + i % 20 / 1000
+            try:
+                while time.monotonic() < end:
+                    sock.send(b'x' * 65536)
+                    sock.recv(65536)
+            except TimeoutError:
+                pass
     return request('GET', f'{base}/echo')[0] == 200
 
 

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <osbx/clock.h>
@@ -389,9 +390,12 @@ END_TEST
 
 int main(void)
 {
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	Suite *suite = suite_create("pump");
 	TCase *tc = tcase_create("pump");
 
+	/* pump.h */
+	(void)sigaction(SIGPIPE, &ignore, NULL);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, both_ways_and_half_closed);
 	tcase_add_test(tc, first_bytes);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdint.h>
 
 #include <osbx/http.h>
@@ -724,9 +725,12 @@ END_TEST
 
 int main(void)
 {
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	Suite *s = suite_create("proxy");
 	TCase *tc = tcase_create("proxy");
 
+	/* pump.h */
+	(void)sigaction(SIGPIPE, &ignore, NULL);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_head_of_a_request);
