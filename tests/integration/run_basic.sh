@@ -113,7 +113,7 @@ osbx run --name a/b "$image" true
 is "$status" 125 "a bad name"
 osbx run --label a=b --label c= "$image" true
 is "$status" 0 "labels"
-osbx run --label nothing "$image" true
+osbx run --label =nothing "$image" true
 is "$status" 125 "a bad label"
 
 # Users
