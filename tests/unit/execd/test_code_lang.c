@@ -7,7 +7,7 @@
 #include "../../../execd/code_internal.h"
 #include "../unit.h"
 
-#define DRIVERS_BYTES_MAX (62U << 10)
+#define DRIVERS_BYTES_MAX (62U << 10) /* PID 1 is copied at each start */
 
 static const struct code_driver *driver_of(const struct code_lang *lang)
 {
