@@ -435,6 +435,7 @@ def other_side(ready, go):
     ip('link', 'set', 'lo', 'up')
     ip('addr', 'add', f'{GATE4}/24', 'dev', 't0')
     ip('addr', 'add', f'{GATE6}/64', 'dev', 't0', 'nodad')
+    ip('addr', 'add', 'fe80::2/64', 'dev', 't0', 'nodad')  # RFC 4861 7.2.2: a neighbour that is stale is asked from it
     ip('link', 'set', 't0', 'up')
     batch = ''.join(f'addr add {a}/{128 if ":" in a else 32} dev lo{" nodad" if ":" in a else ""}\n' for a in ADDRESSES)
     subprocess.run(['ip', '-batch', '-'], input=batch, text=True, check=True)
@@ -447,6 +448,7 @@ def make_links(pid):
     ip('link', 'set', 't0', 'addrgenmode', 'none', 'netns', str(pid))
     ip('addr', 'add', f'{HOST4}/24', 'dev', 'w0')
     ip('addr', 'add', f'{HOST6}/64', 'dev', 'w0', 'nodad')
+    ip('addr', 'add', 'fe80::1/64', 'dev', 'w0', 'nodad')
     ip('addr', 'add', f'{OWN_PUBLIC}/32', 'dev', 'w0')
     ip('link', 'set', 'w0', 'up')
     ip('route', 'add', 'default', 'via', GATE4)
