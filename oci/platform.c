@@ -84,19 +84,35 @@ static int word_take(struct span word, char *out)
 	return 0;
 }
 
-static void alias_resolve(struct platform_wish *w)
+/* NULL: none of uname(2)'s words. */
+static const struct platform_alias *alias_find(const char *architecture)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(platform_aliases); i++) {
-		const struct platform_alias *a = &platform_aliases[i];
-
-		if (str_eq(w->architecture, a->name)) {
-			(void)word_take(span_of(a->architecture), w->architecture);
-			if (!w->variant[0] && a->variant[0]) {
-				(void)word_take(span_of(a->variant), w->variant);
-			}
-			return;
+		if (str_eq(architecture, platform_aliases[i].name)) {
+			return &platform_aliases[i];
 		}
 	}
+	return NULL;
+}
+
+static void alias_resolve(struct platform_wish *w)
+{
+	const struct platform_alias *a = alias_find(w->architecture);
+
+	if (!a) {
+		return;
+	}
+	(void)word_take(span_of(a->architecture), w->architecture);
+	if (!w->variant[0] && a->variant[0]) {
+		(void)word_take(span_of(a->variant), w->variant);
+	}
+}
+
+const char *platform_architecture(const char *text)
+{
+	const struct platform_alias *a = alias_find(text);
+
+	return a ? a->architecture : text;
 }
 
 static int words_parse(const char *text, struct platform_wish *w)
@@ -168,6 +184,7 @@ static unsigned int variant_number(const char *architecture, const char *variant
 
 unsigned int platform_score(const struct platform_wish *wish, const struct platform *p)
 {
+	const struct platform_alias *a = p->architecture ? alias_find(p->architecture) : NULL;
 	const char *variant = p->variant ? p->variant : "";
 	unsigned int wanted = 0;
 	unsigned int have = 0;
@@ -178,8 +195,11 @@ unsigned int platform_score(const struct platform_wish *wish, const struct platf
 	if (!p->architecture || !p->architecture[0]) {
 		return SCORE_NO_ARCH;
 	}
-	if (!str_eq(p->architecture, wish->architecture)) {
+	if (!str_eq(platform_architecture(p->architecture), wish->architecture)) {
 		return 0;
+	}
+	if (a && !variant[0]) {
+		variant = a->variant;
 	}
 	wanted = variant_number(wish->architecture, wish->variant);
 	have = variant_number(wish->architecture, variant);

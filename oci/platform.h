@@ -25,6 +25,9 @@ struct platform_wish {
  * ERRC_UNSUPPORTED for another os than linux. */
 int platform_parse(const char *text, struct platform_wish *out_wish, struct error *e) MUST_CHECK
 		NONNULL(2, 3);
+/* Go's word for an architecture that may be one of uname(2)'s, as some build tools write; text
+ * itself otherwise. */
+const char *platform_architecture(const char *text) NONNULL(1);
 /* How well an image suits, above 0; 0 if not at all. Variants that are numbers ("v7") suit upwards:
  * a v7 machine runs v6. An absent architecture (NULL) suits anything, least. */
 unsigned int platform_score(const struct platform_wish *wish, const struct platform *p)

@@ -38,7 +38,7 @@ static int architecture_check(
 	autofree char *wanted = NULL;
 
 	if (!c->architecture || !wish->architecture[0] ||
-			str_eq(c->architecture, wish->architecture)) {
+			str_eq(platform_architecture(c->architecture), wish->architecture)) {
 		return 0;
 	}
 	is = platform_text(c->os, c->architecture, c->variant);

@@ -95,6 +95,10 @@ static const struct order orders[] = {
 	{ "linux/amd64", "unknown/unknown/", { "linux/amd64/", NULL, NULL, NULL } },
 	{ "linux/amd64", "linux/amd64/v99999999999", { "linux/amd64/v1", NULL, NULL, NULL } },
 	{ "linux/amd64", "linux/amd64/vx", { "linux/amd64/v1", NULL, NULL, NULL } },
+	{ "linux/amd64", "linux/i686", { "linux/x86_64", NULL, NULL, NULL } },
+	{ "linux/amd64/v2", "linux/x86-64/v3", { "linux/x86-64", "linux/x86_64/v2", NULL, NULL } },
+	{ "linux/arm64", "linux/armhf", { "linux/aarch64", NULL, NULL, NULL } },
+	{ "linux/arm/v6", "linux/armhf", { "linux/armel", NULL, NULL, NULL } },
 	{ "linux/riscv64", "linux/riscv64/rva22", { "linux/riscv64/", NULL, NULL, NULL } },
 	{ "linux/riscv64/rva22", "linux/riscv64/", { "linux/riscv64/rva22", NULL, NULL, NULL } },
 };
