@@ -38,6 +38,18 @@ static bool is_document(const char *type)
 	return kind == MEDIA_INDEX || kind == MEDIA_MANIFEST || kind == MEDIA_SCHEMA1;
 }
 
+/* What a document is that does not say so, as OCI allows: by what it holds, if that is clear. */
+static const char *type_guess(const struct json *root)
+{
+	const bool has_layers = json_get(root, "layers") != NULL;
+	const bool has_manifests = json_get(root, "manifests") != NULL;
+
+	if (json_get(root, "mediaType") || has_layers == has_manifests) {
+		return NULL;
+	}
+	return has_layers ? MEDIA_OCI_MANIFEST : MEDIA_OCI_INDEX;
+}
+
 /* Media type of what came: the server's word, or where it has none the document's own. If they
  * contradict each other it is refused when it is read. Caller frees; NULL: no image. */
 static char *type_find(const struct pull *p, const char *said, struct error *e)
@@ -45,7 +57,8 @@ static char *type_find(const struct pull *p, const char *said, struct error *e)
 	struct error ignored = ERROR_INIT;
 	AUTO(json)
 	struct json *root = is_unsure(said) ? json_parse(buf_span(&p->top_text), &ignored) : NULL;
-	const char *own = json_string(json_get(root, "mediaType"));
+	const char *guess = type_guess(root);
+	const char *own = guess ? guess : json_string(json_get(root, "mediaType"));
 	char shown[80];
 
 	if (is_document(said)) {

@@ -140,6 +140,28 @@ START_TEST(a_list_of_1000_entries)
 }
 END_TEST
 
+/* OCI documents need not say what they are, and plain file servers do not know. */
+START_TEST(documents_without_a_type)
+{
+	struct made m = put_image(mock_fetch.layout_fd, "amd64", "x", 2);
+	struct mock_tag *t = tag_new(REG, "1");
+	autofree char *index = long_index(0, &m);
+
+	t->text = index;
+	t->type = "application/octet-stream";
+	ck_assert(pull(REG "/a:1", REG "/a:1"));
+	is_complete(&m);
+	t->text = "{\"schemaVersion\":2,\"manifests\":[],\"layers\":[]}";
+	pull_fails(REG "/a:1", ERRC_INVALID, "which is no image");
+	/* Read as a manifest: a page that says what it is never gets so far. */
+	t->text = "{\"schemaVersion\":2,\"layers\":[]}";
+	pull_fails(REG "/a:1", ERRC_INVALID, "config");
+	t->type = "text/html";
+	pull_fails(REG "/a:1", ERRC_INVALID, "which is no image");
+	t->name = NULL;
+}
+END_TEST
+
 START_TEST(an_index_without_this_platform)
 {
 	struct made m = put_image(mock_fetch.layout_fd, "amd64", "x", 2);
@@ -213,6 +235,7 @@ int main(void)
 	tcase_add_loop_test(tc, types_of_documents, 0, (int)ARRAY_SIZE(types));
 	tcase_add_test(tc, a_page_instead_of_a_document);
 	tcase_add_test(tc, a_list_of_1000_entries);
+	tcase_add_test(tc, documents_without_a_type);
 	tcase_add_test(tc, an_index_without_this_platform);
 	tcase_add_test(tc, a_document_of_another_size);
 	tcase_add_test(tc, foreign_layers_are_refused);
