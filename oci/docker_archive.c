@@ -257,7 +257,10 @@ static void tags_take(struct layout_image *img, const struct strv *tags)
 		struct error ignored = ERROR_INIT;
 		autofree char *full = NULL;
 
-		if (ref_parse(tags->v[i], &ref, &ignored) == 0 && ref.transport == REF_NAME) {
+		/* With a digest it is no name of the store: nobody could ask for it or remove it.
+		 */
+		if (ref_parse(tags->v[i], &ref, &ignored) == 0 && ref.transport == REF_NAME &&
+				ref.tag && !ref.digest.text[0]) {
 			full = ref_full_name(&ref);
 		}
 		/* "<none>:<none>" is how some tools write no name. */

@@ -168,7 +168,8 @@ START_TEST(converts_several_images)
 	put_file(layout.dir_fd, "id/layer.tar", PLAIN_B);
 	ck_assert_int_eq(symlinkat("../blobs/sha256/a", layout.dir_fd, "id/link.tar"), 0);
 	reads("[{\"Config\":\"one\",\"RepoTags\":[\"one:1\"],\"Layers\":[\"blobs/sha256/a\"]},"
-	      "{\"Config\":\"two\",\"RepoTags\":[\"<none>:<none>\",\"two:1\"],"
+	      "{\"Config\":\"two\",\"RepoTags\":[\"<none>:<none>\",\"x@" SHA_A "\",\"x:1@" SHA_A
+	      "\",\"two:1\"],"
 	      "\"Layers\":[\"id/link.tar\",\"id/layer.tar\"],\"Parent\":\"x\"}]");
 	ck_assert_uint_eq(layout.images_n, 2);
 	ck_assert_uint_eq(layout.images[1].names.n, 1);
