@@ -96,12 +96,11 @@ void doctor_run(struct doctor_report *out_report)
 	}
 }
 
-/* Errors that come of machines rather than of requests. */
+/* Errors that come of machines rather than of requests and images: the kernel's. What osbx itself
+ * does not support has been said. */
 static bool is_of_machine(const struct error *e)
 {
 	switch (e->sysno) {
-	case 0:
-		return e->code == ERRC_UNSUPPORTED;
 	case EPERM:
 	case ENOSYS:
 	case EINVAL:

@@ -737,12 +737,15 @@ END_TEST
 
 START_TEST(errors_of_requests_keep_their_hints)
 {
+	static const enum errc codes[] = { ERRC_NOT_FOUND, ERRC_UNSUPPORTED };
 	struct error e = ERROR_INIT;
 
-	(void)error_set(&e, ERRC_NOT_FOUND, "image x");
-	doctor_explain(&e);
-	ck_assert_str_eq(e.hint, "");
-	error_clear(&e);
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		(void)error_set(&e, codes[i], "image x");
+		doctor_explain(&e);
+		ck_assert_str_eq(e.hint, "");
+		error_clear(&e);
+	}
 	(void)error_sys(&e, ENOENT, "open /nowhere");
 	doctor_explain(&e);
 	ck_assert_str_eq(e.hint, "");
