@@ -148,7 +148,7 @@ START_TEST(kernel_is_read)
 	ck_assert_int_eq(f->max_user_namespaces, DOCTOR_ABSENT);
 	ck_assert_int_eq(f->unprivileged_userns_clone, DOCTOR_ABSENT);
 	ck_assert_int_eq(f->seccomp_mode, DOCTOR_ABSENT);
-	ck_assert(!f->overlay_known && !f->overlay_module && f->zero_limit[0] == '\0');
+	ck_assert(f->overlay_known && !f->overlay_module && f->zero_limit[0] == '\0');
 
 	put("proc/sys/user/max_user_namespaces", "15000\n");
 	put("proc/sys/user/max_mnt_namespaces", "7\n");
