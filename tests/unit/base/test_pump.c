@@ -68,18 +68,38 @@ static void world_close(struct world *w)
 	loop_free(w->loop);
 }
 
-static struct pump *pump_of(struct world *w)
+static struct pump *pump_with(struct world *w, struct pump_opts opts)
 {
-	const struct pump_opts opts = {
-		.a_fd = w->side[0],
-		.b_fd = w->side[1],
-		.on_end = on_end,
-		.ctx = w,
-	};
+	opts.a_fd = w->side[0];
+	opts.b_fd = w->side[1];
+	opts.on_end = on_end;
+	opts.ctx = w;
 	struct pump *p = pump_new(w->loop, &opts);
 
 	ck_assert_ptr_nonnull(p);
 	return p;
+}
+
+static struct pump *pump_of(struct world *w)
+{
+	return pump_with(w, (struct pump_opts){ .connected = false });
+}
+
+/* As much as there is room for on the way from a to b. */
+static size_t fill(struct world *w)
+{
+	static const char chunk[4096];
+	size_t sent = 0;
+
+	for (int idle = 0; idle < 50;) {
+		ssize_t n = send(w->near[0], chunk, sizeof(chunk), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		sent += n > 0 ? (size_t)n : 0;
+		idle = n > 0 ? 0 : idle + 1;
+		turn(w);
+		ck_assert_uint_lt(sent, 64U << 20);
+	}
+	return sent;
 }
 
 static void put(int fd, const char *text)
@@ -138,18 +158,10 @@ START_TEST(first_bytes_both_ways)
 	struct world w;
 
 	world_open(&w);
-	const struct pump_opts opts = {
-		.a_fd = w.side[0],
-		.b_fd = w.side[1],
-		.connected = true,
-		.a_first = span_of("for b"),
-		.b_first = span_of("for a"),
-		.on_end = on_end,
-		.ctx = &w,
-	};
-	struct pump *p = pump_new(w.loop, &opts);
+	struct pump *p = pump_with(&w, (struct pump_opts){ .connected = true,
+						       .a_first = span_of("for b"),
+						       .b_first = span_of("for a") });
 
-	ck_assert_ptr_nonnull(p);
 	expect(&w, w.near[0], "for a");
 	expect(&w, w.near[1], "for b");
 	pump_cut(p);
@@ -162,19 +174,13 @@ END_TEST
 START_TEST(closed_behind_much)
 {
 	static char piece[65536];
-	size_t sent = 0;
 	size_t got = 0;
 	struct world w;
 
 	world_open(&w);
 	(void)pump_of(&w);
-	for (int stuck = 0; stuck < 5;) {
-		ssize_t n = send(w.near[0], piece, sizeof(piece), MSG_DONTWAIT | MSG_NOSIGNAL);
+	size_t sent = fill(&w);
 
-		sent += n > 0 ? (size_t)n : 0;
-		stuck = n > 0 ? 0 : stuck + 1;
-		turn(&w);
-	}
 	fd_close(&w.near[0]);
 	turn(&w);
 	turn(&w);
@@ -199,18 +205,8 @@ START_TEST(first_bytes)
 	struct world w;
 
 	world_open(&w);
-	const struct pump_opts opts = {
-		.a_fd = w.side[0],
-		.b_fd = w.side[1],
-		.a_first = span_of("before "),
-		.on_end = on_end,
-		.ctx = &w,
-	};
-
 	put(w.near[0], "after");
-	struct pump *p = pump_new(w.loop, &opts);
-
-	ck_assert_ptr_nonnull(p);
+	struct pump *p = pump_with(&w, (struct pump_opts){ .a_first = span_of("before ") });
 	char got[sizeof("before after")] = "";
 
 	for (size_t n = 0; n < strlen("before after");) {
@@ -232,19 +228,12 @@ START_TEST(back_pressure)
 {
 	static char chunk[4096];
 	struct world w;
-	size_t sent = 0;
 	size_t got = 0;
 
 	world_open(&w);
 	(void)pump_of(&w);
-	for (int idle = 0; idle < 50;) {
-		ssize_t n = send(w.near[0], chunk, sizeof(chunk), MSG_DONTWAIT | MSG_NOSIGNAL);
+	size_t sent = fill(&w);
 
-		sent += n > 0 ? (size_t)n : 0;
-		idle = n > 0 ? 0 : idle + 1;
-		turn(&w);
-		ck_assert_uint_lt(sent, 64U << 20);
-	}
 	ck_assert_int_eq(shutdown(w.near[0], SHUT_WR), 0);
 	for (ssize_t n = 1; n != 0;) {
 		n = recv(w.near[1], chunk, sizeof(chunk), MSG_DONTWAIT);
