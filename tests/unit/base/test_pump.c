@@ -361,15 +361,7 @@ START_TEST(idle_ones_end)
 	struct world w;
 
 	world_open(&w);
-	const struct pump_opts opts = {
-		.a_fd = w.side[0],
-		.b_fd = w.side[1],
-		.idle_ms = 20,
-		.on_end = on_end,
-		.ctx = &w,
-	};
-
-	ck_assert_ptr_nonnull(pump_new(w.loop, &opts));
+	(void)pump_with(&w, (struct pump_opts){ .idle_ms = 20 });
 	put(w.near[0], "x");
 	expect(&w, w.near[1], "x");
 	expect_end(&w, ETIMEDOUT);
